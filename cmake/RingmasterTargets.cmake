@@ -1,0 +1,47 @@
+# One way to declare a library, a program and a test.
+#
+#   rm_library(NAME SRCS a.cc ... DEPS public_dep ... PRIVATE_DEPS private_dep ...)
+#   rm_binary(NAME SRCS main.cc ... DEPS ...)
+#   rm_test(NAME SRCS foo_test.cc ... DEPS ... LABELS unit|multiproc|conformance|e2e [threads] [TIMEOUT seconds])
+#
+# A vendor's library (grpc, dnnl, yaml-cpp ...) is always a PRIVATE_DEPS of the adapter that wraps it.
+# The label `threads` says that the test also runs under ThreadSanitizer; such a test must not link
+# libraries that Debian builds without instrumentation and that synchronise (gRPC, OpenMP).
+include(GoogleTest)
+
+function(rm_library name)
+  cmake_parse_arguments(ARG "" "" "SRCS;DEPS;PRIVATE_DEPS" ${ARGN})
+  add_library(${name} STATIC ${ARG_SRCS})
+  target_link_libraries(${name} PUBLIC ${ARG_DEPS} PRIVATE ringmaster_flags ${ARG_PRIVATE_DEPS})
+endfunction()
+
+function(rm_binary name)
+  cmake_parse_arguments(ARG "" "" "SRCS;DEPS" ${ARGN})
+  add_executable(${name} ${ARG_SRCS})
+  target_link_libraries(${name} PRIVATE ringmaster_flags ${ARG_DEPS})
+endfunction()
+
+add_custom_target(tests)          # every test program
+add_custom_target(threads_tests)  # those that run under ThreadSanitizer
+
+function(rm_test name)
+  cmake_parse_arguments(ARG "" "TIMEOUT" "SRCS;DEPS;LABELS" ${ARGN})
+  if(NOT ARG_TIMEOUT)
+    set(ARG_TIMEOUT 120)
+  endif()
+  if(NOT ARG_LABELS)
+    set(ARG_LABELS unit)
+  endif()
+  add_executable(${name} EXCLUDE_FROM_ALL ${ARG_SRCS})
+  target_link_libraries(${name} PRIVATE ringmaster_flags ${ARG_DEPS} GTest::gmock GTest::gtest_main)
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+  add_dependencies(tests ${name})
+  if("threads" IN_LIST ARG_LABELS)
+    add_dependencies(threads_tests ${name})
+  endif()
+  gtest_discover_tests(${name}
+    DISCOVERY_MODE PRE_TEST
+    WORKING_DIRECTORY ${CMAKE_SOURCE_DIR}
+    PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT ${ARG_TIMEOUT}
+               ENVIRONMENT "RINGMASTER_BIN_DIR=${CMAKE_BINARY_DIR}/bin")
+endfunction()
