@@ -1,0 +1,168 @@
+// Collective operations among the workers of one round.
+//
+// A Communicator is one group in one round of the job's membership. The trainer makes one per round
+// and drops it when the round ends; it never lives on into the next. It knows bytes and floats,
+// never tensors.
+//
+//   RM_ASSIGN_OR_RETURN(auto listener, tcp::Listener::Open("10.0.0.7:7473"));       // once per
+//   process CommunicatorOptions options;                                                     //
+//   once per round options.job = "default/digits"; options.round = 7; options.rank = 2;
+//   options.members = {...}; options.key = round_key;
+//   RM_ASSIGN_OR_RETURN(auto comm, Communicator::Create(options, *listener));
+//   RM_RETURN_IF_ERROR(comm->AllreduceSum(gradient, sum, "conv1/weight"));
+//
+// Which ranks call: every operation must be called by every rank of the group, in the same order,
+// with the same name, type and count. A rank that does otherwise is found within a round trip: both
+// sides fail with kFailedPrecondition, naming both ranks and both operations.
+//
+// Threads: one operation at a time. A second one started while one runs returns kFailedPrecondition
+// and changes nothing. Abort, status and stats may be called from any thread at any time. The
+// destructor must not run beside a call.
+//
+// Blocking: every operation blocks until this rank's part is done. Every wait is bounded: a peer
+// that is silent for `operation_timeout` while this rank waits for it is named and the communicator
+// fails with kDeadlineExceeded. A peer that itself waits inside an operation is not silent (it says
+// so), so the one that is named is the one that hangs.
+//
+// Errors: the first error of any kind poisons the communicator: the failing call returns it, the
+// peers are told, and each later call returns kAborted naming that first cause. Nothing heals it;
+// the next round has its own. Inputs are never written to, so after an error the caller still holds
+// its own contribution whole; an output holds the whole result after OK and is unspecified after an
+// error.
+#ifndef RINGMASTER_RUNTIME_COLLECTIVES_COMMUNICATOR_H_
+#define RINGMASTER_RUNTIME_COLLECTIVES_COMMUNICATOR_H_
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/status.h"
+#include "runtime/collectives/stats.h"
+
+namespace ringmaster::collectives {
+
+namespace tcp {
+class Listener;
+}
+class Transport;
+struct Operation;
+
+// One worker of a round, as the rendezvous announced it.
+struct Member {
+  std::string address;  // "10.0.0.7:7473" or "[fd00::7]:7473"; numeric, where its Listener listens
+  std::string pod_uid;  // at most 64 bytes
+};
+
+struct CommunicatorOptions {
+  // What the group is. All of these come from the rendezvous and are the same on every rank, but
+  // for `rank`.
+  std::string job;  // the job's identity, e.g. "namespace/name"; peers of another job are refused
+  uint64_t round = 0;           // must be greater than any round opened before on the same listener
+  int rank = 0;                 // this worker's place in `members`
+  std::vector<Member> members;  // by rank; its size is the world size
+  std::string key;  // the round's secret key: peers prove that they know it. At least 16 bytes
+
+  // How long a peer may take to be reachable and in this round. Raise it where pods start far
+  // apart.
+  std::chrono::milliseconds connect_timeout{20'000};
+
+  // How long a peer may be silent while this rank waits for it. It must exceed the longest time
+  // between two operations on any rank (a step's computation, a checkpoint's copy).
+  std::chrono::milliseconds operation_timeout{60'000};
+
+  // The largest payload of one frame, in bytes. Smaller overlaps better and costs more system
+  // calls; tests set it low to reach the paths with many segments cheaply. At least 64.
+  size_t segment_bytes = 256 * 1024;
+};
+
+// How AllreduceInt64 combines.
+enum class IntReduction { kSum, kMin, kMax };
+
+class Communicator {
+ public:
+  // Opens the round on `listener`, which must outlive the communicator. Does not wait for the
+  // peers: connections are made by the first operation that needs them. From here on the listener
+  // refuses peers of older rounds. kInvalidArgument: the options contradict themselves;
+  // kFailedPrecondition: the listener has seen this round or a later one.
+  static absl::StatusOr<std::unique_ptr<Communicator>> Create(const CommunicatorOptions& options,
+                                                              tcp::Listener& listener);
+
+  // A group over any transport; `segment_bytes` as in the options.
+  Communicator(std::unique_ptr<Transport> transport, size_t segment_bytes);
+
+  // Tells the peers that this rank leaves (if it has not failed) and closes the connections. Does
+  // not block.
+  ~Communicator();
+
+  Communicator(const Communicator&) = delete;
+  Communicator& operator=(const Communicator&) = delete;
+
+  int rank() const;
+  int world() const;
+  uint64_t round() const;
+
+  // out = the sum of every rank's `in`, added around the ring: each rank gets the same bits, but
+  // they depend on the world size (OrderedSum's do not). A pipelined ring reduce-scatter and
+  // allgather: 2(W-1)/W of the bytes go out of each rank. `in` and `out` have the same length and
+  // must not overlap.
+  absl::Status AllreduceSum(std::span<const float> in, std::span<float> out, std::string_view name);
+
+  // out = every rank's `in` combined element by element; exact, so the order does not matter. Meant
+  // for a few integers (flags, steps, counts): every rank receives every rank's values.
+  absl::Status AllreduceInt64(IntReduction reduction, std::span<const int64_t> in,
+                              std::span<int64_t> out, std::string_view name);
+
+  // Fills `data` of every rank with that of rank `root`. On the root `data` is only read.
+  absl::Status Broadcast(int root, std::span<std::byte> data, std::string_view name);
+
+  // out = the parts of ranks 0, 1, ... one after another. part_bytes[r] is the size of rank r's
+  // part, the same list on every rank; `mine` has part_bytes[rank()] bytes, `out` their sum. Must
+  // not overlap.
+  absl::Status Allgather(std::span<const std::byte> mine, std::span<const size_t> part_bytes,
+                         std::span<std::byte> out, std::string_view name);
+
+  // The same where no rank knows the others' sizes: element r of the result is rank r's `mine`.
+  // Meant for small messages; a part may have at most 64 MiB.
+  absl::StatusOr<std::vector<std::string>> AllgatherBytes(std::span<const std::byte> mine,
+                                                          std::string_view name);
+
+  // Returns after every rank has entered it.
+  absl::Status Barrier(std::string_view name);
+
+  // For algorithms that live outside this class (OrderedSum): runs `body` as one operation of the
+  // group. `body` posts sends and receives on the transport; the operation ends when all of them
+  // are done. An error of `body` poisons the communicator.
+  absl::Status Run(const Operation& operation, const std::function<absl::Status(Transport&)>& body);
+
+  // The largest payload of one frame.
+  size_t segment_bytes() const { return segment_bytes_; }
+
+  // Fails the communicator with kAborted and this reason, wakes whoever waits in it within 100 ms
+  // and tells the peers, who fail with the same reason. No effect if it has failed already.
+  void Abort(std::string_view reason);
+
+  // OK, or kAborted naming the first cause.
+  absl::Status status() const;
+
+  // What this communicator has done so far.
+  CommunicatorStats stats() const;
+
+ private:
+  std::unique_ptr<Transport> transport_;
+  const size_t segment_bytes_;
+  std::mutex running_;          // held by the operation in progress
+  uint64_t next_sequence_ = 1;  // guarded by running_
+  mutable std::mutex stats_mutex_;
+  CommunicatorStats stats_;  // guarded by stats_mutex_
+};
+
+}  // namespace ringmaster::collectives
+
+#endif  // RINGMASTER_RUNTIME_COLLECTIVES_COMMUNICATOR_H_

@@ -1,0 +1,90 @@
+// The sum over virtual shards that has the same bits at every world size.
+//
+// The caller computes the gradient of each shard that it owns, one after another, and adds it;
+// Reduce then joins the ranks' parts. Additions happen in the order of the tree of shard_tree.h,
+// whoever makes them, so the result does not depend on which rank owned which shard. -0, NaN and
+// infinities are treated as plain additions of that order treat them; nothing is ever added to fill
+// a gap (adding zero would turn -0 to +0).
+//
+//   OrderedSum<float> sum(shards, gradient.size());                 // once
+//   for (int s = owned.begin; s < owned.end; ++s) {                 // each step
+//     ...backward of shard s into `gradient`...
+//     RM_RETURN_IF_ERROR(sum.Add(s, gradient));
+//   }
+//   RM_RETURN_IF_ERROR(sum.Reduce(*communicator, total, "step"));
+//   sum.Clear();
+//
+// Memory: one buffer per node of the tree that is complete and whose parent is not: with shards
+// added in increasing order at most log2(V) + 1 buffers for a range aligned to the tree and 2
+// log2(V) for any other, never V.
+//
+// Commit rule: Reduce only reads the partial sums. If it fails, the object still holds this rank's
+// whole contribution: shards of a lost rank may be added and Reduce called again with the next
+// round's communicator. Not thread-safe; Reduce is a collective operation of the communicator and
+// blocks as those do.
+#ifndef RINGMASTER_RUNTIME_COLLECTIVES_ORDERED_SUM_H_
+#define RINGMASTER_RUNTIME_COLLECTIVES_ORDERED_SUM_H_
+
+#include <cstddef>
+#include <map>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "common/status.h"
+#include "runtime/collectives/shard_tree.h"
+
+namespace ringmaster::collectives {
+
+class Communicator;
+
+// In which order the shards are added. kByRank exists for one test of the product: it adds in the
+// order in which shards arrive on a rank and then by rank, so its bits depend on the world size,
+// which shows that a comparison of digests would notice a wrong order.
+enum class SumOrder { kTree, kByRank };
+
+// T is float or double.
+template <typename T>
+class OrderedSum {
+ public:
+  // `shards` >= 1 is V, `elements` the length of every shard's vector (0 is allowed).
+  OrderedSum(int shards, size_t elements, SumOrder order = SumOrder::kTree);
+
+  // Adds shard `shard`'s vector; `values` is copied or added at once and not kept. Any order of
+  // shards gives the same bits; increasing order needs the least memory. kInvalidArgument: shard
+  // out of range, added before, or a wrong length.
+  absl::Status Add(int shard, std::span<const T> values);
+
+  // out = the sum over all V shards, on every rank. Every rank calls it; together the ranks must
+  // have added each shard exactly once (kFailedPrecondition on every rank otherwise, naming the
+  // shard and the ranks). `out` has `elements` values and holds the result only after OK. Direct
+  // schedule: rank r owns the r-th slice of the vector, receives every other rank's nodes for it,
+  // adds them in tree order and sends the slice's sum to all. For aligned ranges this moves a
+  // ring's bytes: 2(W-1)/W of the vector out of each rank.
+  absl::Status Reduce(Communicator& communicator, std::span<T> out, std::string_view name);
+
+  // Forgets what was added, keeps the memory for the next step.
+  void Clear();
+
+  int shards() const { return shards_; }
+  size_t elements() const { return elements_; }
+  size_t buffers_in_use() const { return nodes_.size(); }
+
+ private:
+  std::vector<T> CopyToBuffer(std::span<const T> values);
+  void JoinUpwards(ShardRange node);
+
+  const int shards_;
+  const size_t elements_;
+  const SumOrder order_;
+  std::vector<bool> added_;                     // by shard
+  std::map<ShardRange, std::vector<T>> nodes_;  // complete nodes without a complete parent
+  std::vector<std::vector<T>> free_;            // buffers for reuse
+};
+
+extern template class OrderedSum<float>;
+extern template class OrderedSum<double>;
+
+}  // namespace ringmaster::collectives
+
+#endif  // RINGMASTER_RUNTIME_COLLECTIVES_ORDERED_SUM_H_

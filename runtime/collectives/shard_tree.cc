@@ -1,0 +1,88 @@
+#include "runtime/collectives/shard_tree.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <numeric>
+
+namespace ringmaster::collectives {
+namespace {
+
+void Check(bool condition, const char* what) {
+  if (condition) return;
+  std::fprintf(stderr, "shard tree: %s\n", what);
+  std::abort();
+}
+
+// Appends the maximal nodes under `node` that `owned` (increasing) covers.
+void AppendCover(ShardRange node, std::span<const int> owned, std::vector<ShardRange>* cover) {
+  if (owned.empty()) return;
+  if (static_cast<int>(owned.size()) == node.size()) {
+    cover->push_back(node);
+    return;
+  }
+  const int mid = SplitPoint(node);
+  const auto right = std::lower_bound(owned.begin(), owned.end(), mid);
+  const size_t left_count = static_cast<size_t>(right - owned.begin());
+  AppendCover({node.begin, mid}, owned.first(left_count), cover);
+  AppendCover({mid, node.end}, owned.subspan(left_count), cover);
+}
+
+// Returns the buffer that holds `node` after the additions that it appends.
+int AppendPlan(ShardRange node, const std::map<ShardRange, int>& buffers,
+               std::vector<Addition>* plan) {
+  if (const auto found = buffers.find(node); found != buffers.end()) return found->second;
+  Check(node.size() > 1, "the nodes do not cover every shard");
+  const int mid = SplitPoint(node);
+  const int left = AppendPlan({node.begin, mid}, buffers, plan);
+  const int right = AppendPlan({mid, node.end}, buffers, plan);
+  plan->push_back({left, right});
+  return left;
+}
+
+}  // namespace
+
+int SplitPoint(ShardRange node) {
+  Check(node.size() >= 2, "a leaf does not split");
+  return node.begin + static_cast<int>(std::bit_floor(static_cast<unsigned>(node.size() - 1)));
+}
+
+ShardRange OwnedShards(int shards, int world, int rank) {
+  Check(world >= 1 && world <= shards,
+        "the world must have between 1 and as many ranks as there are shards");
+  Check(rank >= 0 && rank < world, "the rank is not in the world");
+  const auto boundary = [&](int r) {
+    return static_cast<int>(static_cast<int64_t>(shards) * r / world);
+  };
+  return {boundary(rank), boundary(rank + 1)};
+}
+
+std::vector<ShardRange> CoveringNodes(int shards, std::span<const int> owned) {
+  Check(shards >= 1, "there must be at least one shard");
+  Check(std::is_sorted(owned.begin(), owned.end(), std::less_equal<int>()),
+        "the shards must be increasing");
+  Check(owned.empty() || (owned.front() >= 0 && owned.back() < shards), "a shard is out of range");
+  std::vector<ShardRange> cover;
+  AppendCover({0, shards}, owned, &cover);
+  return cover;
+}
+
+std::vector<ShardRange> CoveringNodes(int shards, ShardRange owned) {
+  std::vector<int> list(owned.empty() ? 0 : static_cast<size_t>(owned.size()));
+  std::iota(list.begin(), list.end(), owned.begin);
+  return CoveringNodes(shards, list);
+}
+
+std::vector<Addition> CombiningPlan(int shards, std::span<const ShardRange> nodes) {
+  Check(shards >= 1, "there must be at least one shard");
+  std::map<ShardRange, int> buffers;
+  for (size_t i = 0; i < nodes.size(); ++i) buffers[nodes[i]] = static_cast<int>(i);
+  std::vector<Addition> plan;
+  AppendPlan({0, shards}, buffers, &plan);
+  Check(plan.size() + 1 == nodes.size(), "the nodes overlap or are no nodes of the tree");
+  return plan;
+}
+
+}  // namespace ringmaster::collectives

@@ -1,0 +1,42 @@
+// Counters of a communicator, for the worker's metrics. Plain values; copy freely.
+#ifndef RINGMASTER_RUNTIME_COLLECTIVES_STATS_H_
+#define RINGMASTER_RUNTIME_COLLECTIVES_STATS_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+namespace ringmaster::collectives {
+
+// The kinds of operation; a closed set, usable as a metric's label (see OperationKindName).
+enum class OperationKind : uint8_t {
+  kAllreduceSum,
+  kOrderedSum,
+  kAllreduceInt64,
+  kBroadcast,
+  kAllgather,
+  kBarrier,
+};
+inline constexpr size_t kOperationKinds = 6;
+
+// "allreduce_sum", "ordered_sum", "allreduce_int64", "broadcast", "allgather", "barrier".
+const char* OperationKindName(OperationKind kind);
+
+// Failed calls count too, with the time and bytes that they took.
+struct OperationStats {
+  uint64_t calls = 0;
+  uint64_t bytes_sent = 0;      // payload handed to the transport
+  uint64_t bytes_received = 0;  // payload received into this rank's buffers
+  double seconds = 0;           // wall time inside the calls, waiting for peers included
+};
+
+struct CommunicatorStats {
+  std::array<OperationStats, kOperationKinds> by_kind;
+
+  OperationStats& of(OperationKind kind) { return by_kind[static_cast<size_t>(kind)]; }
+  const OperationStats& of(OperationKind kind) const { return by_kind[static_cast<size_t>(kind)]; }
+};
+
+}  // namespace ringmaster::collectives
+
+#endif  // RINGMASTER_RUNTIME_COLLECTIVES_STATS_H_
