@@ -7,7 +7,9 @@
 
 namespace ringmaster {
 
-std::string Message(const absl::Status& status) { return std::string(status.message()); }
+std::string Message(const absl::Status& status) {
+  return std::string(status.message());
+}
 
 absl::Status Annotate(const absl::Status& status, const std::string& context) {
   if (status.ok()) return status;

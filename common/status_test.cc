@@ -1,8 +1,8 @@
 #include "common/status.h"
 
-#include <gtest/gtest.h>
-
 #include <cerrno>
+
+#include <gtest/gtest.h>
 
 #include "common/contract.h"
 
@@ -15,7 +15,9 @@ TEST(StatusTest, AnnotateKeepsTheCodeAndPutsTheContextFirst) {
   EXPECT_EQ(Message(status), "data.csv: no such file");
 }
 
-TEST(StatusTest, AnnotateLeavesOkAlone) { EXPECT_TRUE(Annotate(absl::OkStatus(), "x").ok()); }
+TEST(StatusTest, AnnotateLeavesOkAlone) {
+  EXPECT_TRUE(Annotate(absl::OkStatus(), "x").ok());
+}
 
 TEST(StatusTest, FullDiskBecomesResourceExhaustedWhichIsRetried) {
   const absl::Status status = ErrnoStatus(ENOSPC, "write step-12");
