@@ -1,0 +1,35 @@
+#include "runtime/device/memory.h"
+
+#include <cstdint>
+#include <new>
+#include <utility>
+
+#include <gtest/gtest.h>
+
+namespace ringmaster::device {
+namespace {
+
+TEST(MemoryTest, BuffersAreAlignedAndZeroed) {
+  const Buffer buffer(100);
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(buffer.data()) % kAlignment, 0u);
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(static_cast<const char*>(buffer.data())[i], 0);
+}
+
+TEST(MemoryTest, AnEmptyBufferHoldsNothing) {
+  EXPECT_EQ(Buffer(0).data(), nullptr);
+  EXPECT_EQ(Buffer().bytes(), 0u);
+}
+
+TEST(MemoryTest, MovingKeepsTheAddress) {
+  Buffer a(8);
+  void* address = a.data();
+  const Buffer b = std::move(a);
+  EXPECT_EQ(b.data(), address);
+}
+
+TEST(MemoryTest, ASizeThatCannotBeRoundedUpIsRefused) {
+  EXPECT_THROW(Buffer(SIZE_MAX), std::bad_alloc);
+}
+
+}  // namespace
+}  // namespace ringmaster::device

@@ -1,0 +1,89 @@
+// Executor: a graph made ready to run, again and again, on this thread's device.
+//
+// Compile does all the thinking: it drops nodes that no output needs, picks the first kernel that
+// fits each node, plans one arena in which values with disjoint lives share memory, and writes a
+// flat list of primitives with their pointers. Run walks that list: it looks nothing up, and
+// allocates nothing of ours after the first call. (oneDNN's own execute call makes a small table of
+// its arguments on the heap.)
+//
+// Forward and backward change nothing that lasts: parameters, states and inputs are memory that the
+// caller binds and that Run only reads; everything computed is an output, applied by the caller.
+//
+//   RM_ASSIGN_OR_RETURN(auto executor, Executor::Compile(graph, {}));
+//   RM_RETURN_IF_ERROR(executor->Bind("fc.weight", weight));     // once
+//   RM_RETURN_IF_ERROR(executor->Bind("images", batch.images));  // when the memory changes
+//   RM_RETURN_IF_ERROR(executor->Run({.seed = seed, .sample_positions = batch.positions}));
+//   float loss = executor->Output("loss")->data<float>()[0];
+//
+// Not thread-safe; distinct executors may run side by side. Run blocks until all outputs are there.
+#ifndef RINGMASTER_RUNTIME_GRAPH_EXECUTOR_H_
+#define RINGMASTER_RUNTIME_GRAPH_EXECUTOR_H_
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "runtime/graph/graph.h"
+#include "runtime/kernels/kernel.h"
+#include "runtime/tensor/tensor.h"
+
+namespace ringmaster::graph {
+
+using kernels::RunContext;
+
+struct CompileOptions {
+  // Which kernels may be chosen. Programs set it from RINGMASTER_FORCE_KERNELS.
+  kernels::Selection kernels = kernels::Selection::kFastest;
+  // Whether values with disjoint lives share memory. Off only to look for faults of the planner.
+  bool reuse_memory = true;
+};
+
+class Executor {
+ public:
+  // Fixes the process's thread count (device/threads.h) if nothing has yet. Keeps no reference to
+  // `graph`.
+  //   graph.status()    when the graph has an error
+  //   kInvalidArgument  the graph has no outputs
+  //   kUnimplemented    no kernel fits a node; the message names the node and its shapes
+  static absl::StatusOr<std::unique_ptr<Executor>> Compile(const Graph& graph,
+                                                           const CompileOptions& options);
+
+  virtual ~Executor() = default;
+
+  // Makes an input, parameter or state of the graph refer to the tensor's memory, which the caller
+  // keeps alive and unmoved while it is bound. May be called again between runs; allocates nothing.
+  //   kNotFound         the graph has no such value
+  //   kInvalidArgument  the shape or type differs; the message has both
+  // A name that the graph has but no output needs is accepted and ignored.
+  virtual absl::Status Bind(std::string_view name, const tensor::Tensor& tensor) = 0;
+
+  // Makes an output be written into the tensor's memory (a gradient bucket, say) instead of memory
+  // of the executor's. Same rules as Bind.
+  virtual absl::Status BindOutput(std::string_view name, tensor::Tensor& tensor) = 0;
+
+  // Computes all outputs.
+  //   kFailedPrecondition  something is not bound; the message names it
+  //   kInvalidArgument     the graph draws random numbers per sample, and sample_positions is not
+  //   as
+  //                        long as its batch
+  virtual absl::Status Run(const RunContext& context) = 0;
+
+  // A view of an output: what the last Run wrote. Stays valid, and is overwritten by the next Run.
+  // kNotFound for a name that is no output.
+  virtual absl::StatusOr<tensor::Tensor> Output(std::string_view name) = 0;
+
+  // Bytes of the arena, scratch memory included, and what it would be without reuse.
+  virtual size_t arena_bytes() const = 0;
+  virtual size_t arena_bytes_without_reuse() const = 0;
+
+  // "<node>: <implementation>" for each primitive in order, as in "conv1: onednn/jit:avx2". Two
+  // workers with equal lists, equal thread counts and equal machines compute equal bits.
+  virtual std::vector<std::string> ImplementationNames() const = 0;
+};
+
+}  // namespace ringmaster::graph
+
+#endif  // RINGMASTER_RUNTIME_GRAPH_EXECUTOR_H_

@@ -1,0 +1,122 @@
+// The ops that models are built from. Each function adds one node (or a few) to the graph and
+// returns its result; mistakes stick in Graph::status() (see graph.h). An empty `name` is made up.
+//
+// Layouts: images are [batch, channels, height, width]; sequences [batch, time, features]; the
+// first axis is always the batch. f32 throughout; f64 works on the reference kernels, for gradient
+// checks. Labels and tokens are i32. ValueId{} stands for an absent optional input.
+#ifndef RINGMASTER_RUNTIME_GRAPH_OPS_H_
+#define RINGMASTER_RUNTIME_GRAPH_OPS_H_
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+#include "runtime/graph/graph.h"
+
+namespace ringmaster::graph {
+
+// --- Linear algebra ----------------------------------------------------------------------------
+
+// x [..., in] times weight [out, in] transposed, plus bias [out] (optional): [..., out].
+ValueId Linear(Graph& g, ValueId x, ValueId weight, ValueId bias, std::string_view name = "");
+
+// The product of two matrices, each optionally transposed. All axes of an operand but the last are
+// taken together as its rows; an untransposed `a` gives its leading axes to the result.
+ValueId MatMul(Graph& g, ValueId a, ValueId b, bool transpose_a = false, bool transpose_b = false,
+               std::string_view name = "");
+
+// Windows, in pixels, {height, width}.
+struct WindowOptions {
+  std::array<int64_t, 2> stride = {1, 1};
+  std::array<int64_t, 2> padding = {0, 0};  // zeros (minus infinity in max pooling) on each side
+};
+
+// Cross-correlation of x [N, C, H, W] with weight [O, C, kh, kw], plus bias [O] (optional).
+ValueId Conv2d(Graph& g, ValueId x, ValueId weight, ValueId bias, const WindowOptions& options = {},
+               std::string_view name = "");
+
+// --- Pooling -----------------------------------------------------------------------------------
+
+// The largest of each window; among equals the first in row order gets the gradient. The padding
+// must be less than the window.
+ValueId MaxPool2d(Graph& g, ValueId x, std::array<int64_t, 2> window, const WindowOptions& options,
+                  std::string_view name = "");
+// The mean of each window, padding zeros counted as elements.
+ValueId AvgPool2d(Graph& g, ValueId x, std::array<int64_t, 2> window, const WindowOptions& options,
+                  std::string_view name = "");
+
+// --- Elementwise -------------------------------------------------------------------------------
+
+ValueId Relu(Graph& g, ValueId x, std::string_view name = "");
+// The tanh form, as GPT-2 has it: x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))).
+ValueId Gelu(Graph& g, ValueId x, std::string_view name = "");
+ValueId Tanh(Graph& g, ValueId x, std::string_view name = "");
+// a + b; b's shape is broadcast to a's as in NumPy (never the other way about).
+ValueId Add(Graph& g, ValueId a, ValueId b, std::string_view name = "");
+// x times a constant.
+ValueId Scale(Graph& g, ValueId x, double factor, std::string_view name = "");
+
+// Zeroes each element with probability `rate` in [0, 1) and scales the rest by 1/(1-rate). The mask
+// is keyed by (RunContext::seed, the sample's position, this op's number in the graph, the
+// element's place in the sample): never by rank or shard. Leave it out of an evaluation graph.
+ValueId Dropout(Graph& g, ValueId x, double rate, std::string_view name = "");
+
+// --- Shape -------------------------------------------------------------------------------------
+
+// The same elements under another shape; no memory is touched.
+ValueId Reshape(Graph& g, ValueId x, const Shape& shape, std::string_view name = "");
+// [N, ...] to [N, product of the rest].
+ValueId Flatten(Graph& g, ValueId x, std::string_view name = "");
+// Sums x over what broadcasting would have added, to `shape`. The adjoint of broadcasting.
+ValueId SumTo(Graph& g, ValueId x, const Shape& shape, std::string_view name = "");
+
+// --- Normalisation -----------------------------------------------------------------------------
+
+// `mean` and `variance` (biased: divided by the count) are the batch's own, [C]. Running statistics
+// are the train loop's: it folds them in at commit. No gradient flows through `mean` and
+// `variance`.
+struct BatchNormResult {
+  ValueId y, mean, variance;
+};
+
+// x [N, C] or [N, C, H, W], gamma and beta [C], normalised per channel by the batch's statistics.
+BatchNormResult BatchNorm(Graph& g, ValueId x, ValueId gamma, ValueId beta, double epsilon,
+                          std::string_view name = "");
+// By given statistics [C].
+ValueId BatchNormInference(Graph& g, ValueId x, ValueId gamma, ValueId beta, ValueId mean,
+                           ValueId variance, double epsilon, std::string_view name = "");
+// x [..., D], gamma and beta [D], normalised over the last axis.
+ValueId LayerNorm(Graph& g, ValueId x, ValueId gamma, ValueId beta, double epsilon,
+                  std::string_view name = "");
+
+// --- Sequences ---------------------------------------------------------------------------------
+
+// table [vocabulary, D], indices i32 [...]: rows, [..., D]. An index outside the table gives a row
+// of NaN, so that it is seen in the loss, and its gradient goes nowhere.
+ValueId Embedding(Graph& g, ValueId table, ValueId indices, std::string_view name = "");
+
+// Multi-head self attention in which time t sees times 0 to t. qkv [B, T, 3 D] holds queries, keys
+// and values side by side, each of `heads` heads of D/heads; the result is [B, T, D], before the
+// output projection. Scores are scaled by 1/sqrt(D/heads).
+ValueId CausalAttention(Graph& g, ValueId qkv, int64_t heads, std::string_view name = "");
+
+// --- Loss --------------------------------------------------------------------------------------
+
+// `loss` is the SUM over the labels (a scalar), `correct` how many labels have the largest logit (a
+// scalar of the logits' type, exact to 2^24; the first of equals counts). Divide by the number of
+// labels later.
+struct LossResult {
+  ValueId loss, correct;
+};
+
+// logits [..., classes], labels i32 [...] in [0, classes). A label outside makes the loss NaN. For
+// language models labels are [batch, time].
+LossResult SoftmaxCrossEntropy(Graph& g, ValueId logits, ValueId labels,
+                               std::string_view name = "");
+
+// The sum of all elements, a scalar.
+ValueId SumAll(Graph& g, ValueId x, std::string_view name = "");
+
+}  // namespace ringmaster::graph
+
+#endif  // RINGMASTER_RUNTIME_GRAPH_OPS_H_

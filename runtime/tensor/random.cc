@@ -1,0 +1,92 @@
+#include "runtime/tensor/random.h"
+
+#include <cmath>
+#include <numbers>
+#include <numeric>
+#include <utility>
+
+namespace ringmaster::tensor {
+namespace {
+
+constexpr uint32_t kMultiplier0 = 0xD2511F53, kMultiplier1 = 0xCD9E8D57;
+constexpr uint32_t kWeyl0 = 0x9E3779B9, kWeyl1 = 0xBB67AE85;
+constexpr int kRounds = 10;
+constexpr int kDomainShift = 24;  // into the counter's last word, above the 56 bits of the position
+
+uint32_t Low(uint64_t v) {
+  return static_cast<uint32_t>(v);
+}
+uint32_t High(uint64_t v) {
+  return static_cast<uint32_t>(v >> 32);
+}
+
+RandomKey InitialiserKey(uint64_t seed, std::string_view name) {
+  return {.seed = seed, .domain = RandomDomain::kInitialiser, .op = StreamOf(name)};
+}
+
+}  // namespace
+
+std::array<uint32_t, 4> Philox4x32(std::array<uint32_t, 4> c, std::array<uint32_t, 2> k) {
+  for (int round = 0; round < kRounds; ++round) {
+    const uint64_t p0 = static_cast<uint64_t>(kMultiplier0) * c[0];
+    const uint64_t p1 = static_cast<uint64_t>(kMultiplier1) * c[2];
+    c = {High(p1) ^ c[1] ^ k[0], Low(p1), High(p0) ^ c[3] ^ k[1], Low(p0)};
+    k[0] += kWeyl0;
+    k[1] += kWeyl1;
+  }
+  return c;
+}
+
+std::array<uint32_t, 4> RandomBlock(const RandomKey& key, uint32_t block) {
+  const uint32_t domain = static_cast<uint32_t>(key.domain) << kDomainShift;
+  return Philox4x32({block, key.op, Low(key.position), High(key.position) ^ domain},
+                    {Low(key.seed), High(key.seed)});
+}
+
+uint32_t StreamOf(std::string_view name) {
+  uint32_t hash = 2166136261u;
+  for (const char c : name) hash = (hash ^ static_cast<uint8_t>(c)) * 16777619u;
+  return hash;
+}
+
+uint32_t RandomStream::Next() {
+  if (drawn_ % 4 == 0) block_ = RandomBlock(key_, static_cast<uint32_t>(drawn_ / 4));
+  return block_[drawn_++ % 4];
+}
+
+uint32_t RandomStream::Below(uint32_t bound) {
+  // The high word of a product is uniform except for 2^32 mod bound low words, which are drawn
+  // again.
+  const uint32_t reject_below = (0u - bound) % bound;
+  uint64_t product = 0;
+  do {
+    product = static_cast<uint64_t>(Next()) * bound;
+  } while (Low(product) < reject_below);
+  return High(product);
+}
+
+void FillUniform(Tensor& tensor, float low, float high, uint64_t seed, std::string_view name) {
+  RandomStream stream(InitialiserKey(seed, name));
+  for (float& v : tensor.span<float>()) v = low + (high - low) * ToUniform(stream.Next());
+}
+
+void FillNormal(Tensor& tensor, float mean, float stddev, uint64_t seed, std::string_view name) {
+  RandomStream stream(InitialiserKey(seed, name));
+  for (float& v : tensor.span<float>()) {
+    // In (0, 1], so the logarithm is finite.
+    const double u = (static_cast<double>(stream.Next()) + 1.0) * 0x1p-32;
+    const double angle = 2.0 * std::numbers::pi * static_cast<double>(stream.Next()) * 0x1p-32;
+    v = static_cast<float>(mean + stddev * std::sqrt(-2.0 * std::log(u)) * std::cos(angle));
+  }
+}
+
+std::vector<uint32_t> Permutation(uint32_t count, uint64_t seed, uint64_t epoch) {
+  std::vector<uint32_t> order(count);
+  std::iota(order.begin(), order.end(), 0u);
+  RandomStream stream({.seed = seed, .domain = RandomDomain::kOrder, .position = epoch});
+  for (uint32_t left = count; left > 1; --left)
+    std::swap(order[left - 1], order[stream.Below(left)]);
+  return order;
+}
+
+}  // namespace ringmaster::tensor

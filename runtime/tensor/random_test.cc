@@ -1,0 +1,102 @@
+#include "runtime/tensor/random.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include <gtest/gtest.h>
+
+namespace ringmaster::tensor {
+namespace {
+
+using Words = std::array<uint32_t, 4>;
+
+// From Random123's kat_vectors file, "philox4x32 10".
+TEST(RandomTest, PhiloxGivesTheKnownAnswers) {
+  EXPECT_EQ(Philox4x32({0, 0, 0, 0}, {0, 0}),
+            (Words{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));
+  constexpr uint32_t kOnes = 0xffffffff;
+  EXPECT_EQ(Philox4x32({kOnes, kOnes, kOnes, kOnes}, {kOnes, kOnes}),
+            (Words{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}));
+  EXPECT_EQ(Philox4x32({0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344}, {0xa4093822, 0x299f31d0}),
+            (Words{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}));
+}
+
+TEST(RandomTest, EachPartOfTheKeyChangesTheNumbers) {
+  const RandomKey base{.seed = 1, .domain = RandomDomain::kDropout, .op = 2, .position = 3};
+  std::set<Words> seen{RandomBlock(base, 0), RandomBlock(base, 1)};
+  for (const RandomKey& key :
+       {RandomKey{.seed = 1ull << 32 | 1, .op = 2, .position = 3},
+        RandomKey{.seed = 1, .op = 3, .position = 3},
+        RandomKey{.seed = 1, .op = 2, .position = 1ull << 32 | 3},
+        RandomKey{.seed = 1, .domain = RandomDomain::kOrder, .op = 2, .position = 3}}) {
+    EXPECT_TRUE(seen.insert(RandomBlock(key, 0)).second);
+  }
+}
+
+TEST(RandomTest, AStreamDrawsTheBlocksInOrder) {
+  const RandomKey key{.seed = 9};
+  RandomStream stream(key);
+  for (uint32_t block = 0; block < 3; ++block) {
+    for (const uint32_t word : RandomBlock(key, block)) EXPECT_EQ(stream.Next(), word);
+  }
+}
+
+TEST(RandomTest, BelowStaysBelowAndReachesEveryValue) {
+  RandomStream stream({.seed = 5});
+  std::set<uint32_t> seen;
+  for (int i = 0; i < 200; ++i) {
+    const uint32_t v = stream.Below(7);
+    EXPECT_LT(v, 7u);
+    seen.insert(v);
+  }
+  EXPECT_EQ(seen.size(), 7u);
+}
+
+TEST(RandomTest, UniformFillsTheIntervalEvenly) {
+  Tensor t({10000}, DType::kF32);
+  FillUniform(t, -2.0f, 4.0f, 42, "w");
+  double sum = 0;
+  for (const float v : t.span<float>()) {
+    EXPECT_GE(v, -2.0f);
+    EXPECT_LT(v, 4.0f);
+    sum += v;
+  }
+  EXPECT_NEAR(sum / 10000, 1.0, 0.1);
+}
+
+TEST(RandomTest, NormalHasTheMeanAndDeviationAskedFor) {
+  Tensor t({20000}, DType::kF32);
+  FillNormal(t, 1.0f, 0.5f, 42, "w");
+  double sum = 0, squares = 0;
+  for (const float v : t.span<float>()) {
+    sum += v;
+    squares += v * v;
+  }
+  const double mean = sum / 20000;
+  EXPECT_NEAR(mean, 1.0, 0.02);
+  EXPECT_NEAR(std::sqrt(squares / 20000 - mean * mean), 0.5, 0.02);
+}
+
+TEST(RandomTest, ParametersOfDifferentNameGetDifferentNumbers) {
+  Tensor a({4}, DType::kF32), b({4}, DType::kF32), again({4}, DType::kF32);
+  FillNormal(a, 0, 1, 7, "conv1.weight");
+  FillNormal(b, 0, 1, 7, "conv2.weight");
+  FillNormal(again, 0, 1, 7, "conv1.weight");
+  EXPECT_FALSE(std::ranges::equal(a.span<float>(), b.span<float>()));
+  EXPECT_TRUE(std::ranges::equal(a.span<float>(), again.span<float>()));
+}
+
+TEST(RandomTest, APermutationVisitsEverySampleOnceAndChangesWithTheEpoch) {
+  const std::vector<uint32_t> first = Permutation(100, 3, 0);
+  std::vector<uint32_t> sorted = first;
+  std::ranges::sort(sorted);
+  for (uint32_t i = 0; i < 100; ++i) EXPECT_EQ(sorted[i], i);
+  EXPECT_EQ(first, Permutation(100, 3, 0));
+  EXPECT_NE(first, Permutation(100, 3, 1));
+  EXPECT_NE(first, Permutation(100, 4, 0));
+  EXPECT_TRUE(Permutation(0, 3, 0).empty());
+}
+
+}  // namespace
+}  // namespace ringmaster::tensor
