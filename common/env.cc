@@ -1,0 +1,132 @@
+#include "common/env.h"
+
+#include <array>
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "common/check.h"
+#include "common/contract.h"
+#include "common/status.h"
+
+namespace ringmaster::env {
+namespace {
+
+constexpr std::array kVariables = {
+    Variable{"RINGMASTER_BIN_DIR", Type::kString, "", Audience::kUser,
+             "Folder of ringmaster-launcher and ringmaster-train; beside the running program where "
+             "empty."},
+    Variable{contract::kEnvChannel, Type::kString, "", Audience::kInternal,
+             "Path of the launcher's Unix socket."},
+    Variable{"RINGMASTER_CPUS", Type::kString, "", Audience::kUser,
+             "Processors that a launcher binds its program to, as a list: 0-3,8. All that it may "
+             "use where empty."},
+    Variable{"RINGMASTER_DEBUG_ARRIVAL_ORDER", Type::kBoolean, "false", Audience::kDebug,
+             "Adds gradients in the order of ranks instead of the fixed tree's: the bits then "
+             "depend on the world size."},
+    Variable{"RINGMASTER_DEBUG_LOCAL_STATISTICS", Type::kBoolean, "false", Audience::kDebug,
+             "Keeps batch-norm statistics of the worker's own shards only: the bits then depend on "
+             "the world size."},
+    Variable{"RINGMASTER_DEBUG_LOCAL_STREAMS", Type::kBoolean, "false", Audience::kDebug,
+             "Keys random numbers by the place on the worker instead of the sample stream."},
+    Variable{"RINGMASTER_FORCE_KERNELS", Type::kString, "", Audience::kDebug,
+             "Uses only kernels of this kind: reference or onednn."},
+    Variable{contract::kEnvJob, Type::kString, "", Audience::kInternal,
+             "Name of the job that a worker belongs to."},
+    Variable{
+        "RINGMASTER_LIFELINE_FD", Type::kInteger, "-1", Audience::kInternal,
+        "Descriptor whose end of file tells a launcher that the program that started it is gone."},
+    Variable{"RINGMASTER_LOG", Type::kString, "info", Audience::kUser,
+             "Least level that is logged: debug, info, warning, error."},
+    Variable{contract::kEnvNamespace, Type::kString, "default", Audience::kInternal,
+             "Namespace of the job."},
+    Variable{contract::kEnvPodIp, Type::kString, "", Audience::kInternal,
+             "Address of the worker's pod."},
+    Variable{contract::kEnvPodName, Type::kString, "", Audience::kInternal,
+             "Name of the worker's pod."},
+    Variable{contract::kEnvPodUid, Type::kString, "", Audience::kInternal,
+             "UID of the worker's pod."},
+    Variable{contract::kEnvRendezvous, Type::kString, "", Audience::kInternal,
+             "Where the operator's rendezvous listens."},
+    Variable{"RINGMASTER_TRAINER_BINARY", Type::kString, "", Audience::kDebug,
+             "The native trainer that a launcher starts."},
+    Variable{contract::kEnvTrainerConfig, Type::kString, "", Audience::kInternal,
+             "What the trainer runs, as JSON."},
+    Variable{contract::kEnvWorkspace, Type::kString, "/workspace", Audience::kInternal,
+             "Folder that relative paths of a manifest start from."},
+};
+
+const Variable& Find(const char* name) {
+  for (const Variable& variable : kVariables) {
+    if (std::strcmp(variable.name, name) == 0) return variable;
+  }
+  RM_CHECK(false, name);
+  return kVariables[0];
+}
+
+absl::Status Mistyped(const Variable& variable, std::string_view value, const char* wanted) {
+  return absl::InvalidArgumentError(
+      fmt::format("environment variable {}: '{}' is not {}", variable.name, value, wanted));
+}
+
+absl::Status Check(const Variable& variable) {
+  switch (variable.type) {
+    case Type::kString:
+      return absl::OkStatus();
+    case Type::kInteger:
+      return GetInteger(variable.name).status();
+    case Type::kBoolean:
+      return GetBoolean(variable.name).status();
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+std::span<const Variable> All() {
+  return kVariables;
+}
+
+bool IsSet(const char* name) {
+  const char* value = std::getenv(Find(name).name);
+  return value != nullptr && *value != '\0';
+}
+
+std::string GetString(const char* name) {
+  return IsSet(name) ? std::getenv(name) : Find(name).default_value;
+}
+
+absl::StatusOr<int64_t> GetInteger(const char* name) {
+  const std::string text = GetString(name);
+  int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size())
+    return Mistyped(Find(name), text, "a whole number");
+  return value;
+}
+
+absl::StatusOr<bool> GetBoolean(const char* name) {
+  const std::string text = GetString(name);
+  if (text == "true" || text == "1") return true;
+  if (text == "false" || text == "0") return false;
+  return Mistyped(Find(name), text, "true or false");
+}
+
+absl::Status CheckAll() {
+  for (const Variable& variable : kVariables) RM_RETURN_IF_ERROR(Check(variable));
+  return absl::OkStatus();
+}
+
+std::string Describe() {
+  std::string text;
+  for (const Variable& variable : kVariables) {
+    text += fmt::format("{}={}  ({})  {}\n", variable.name, GetString(variable.name),
+                        IsSet(variable.name) ? "environment" : "default", variable.help);
+  }
+  return text;
+}
+
+}  // namespace ringmaster::env

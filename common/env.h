@@ -1,0 +1,54 @@
+// Every environment variable that Ringmaster's programs read, declared once: name, type, default,
+// meaning. Nothing else calls getenv.
+//
+// A value that does not parse is an error that names the variable, never a silent default.
+// docs/env.md and `--print-config` are written from this table.
+#ifndef RINGMASTER_COMMON_ENV_H_
+#define RINGMASTER_COMMON_ENV_H_
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "absl/status/statusor.h"
+
+namespace ringmaster::env {
+
+enum class Type { kString, kInteger, kBoolean };
+enum class Audience {
+  kUser,
+  kInternal,
+  kDebug
+};  // set by people; set by our own programs; for tests and bug hunts
+
+struct Variable {
+  const char* name;
+  Type type;
+  const char* default_value;  // as text; "" for none
+  Audience audience;
+  const char* help;
+};
+
+// All of them, sorted by name.
+std::span<const Variable> All();
+
+// The value, or the declared default. The name must be declared in env.cc. kInvalidArgument when it
+// does not parse.
+std::string GetString(const char* name);
+absl::StatusOr<int64_t> GetInteger(const char* name);
+absl::StatusOr<bool> GetBoolean(const char* name);
+
+// Whether the variable is set to something in this process's environment.
+bool IsSet(const char* name);
+
+// Parses every declared variable that is set; the first that does not parse is the error. Called at
+// a program's start.
+absl::Status CheckAll();
+
+// "NAME=value  (environment|default)  help", a line each: what --print-config writes.
+std::string Describe();
+
+}  // namespace ringmaster::env
+
+#endif  // RINGMASTER_COMMON_ENV_H_

@@ -1,0 +1,51 @@
+#include "common/env.h"
+
+#include <cstring>
+#include <stdlib.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "common/status.h"
+
+namespace ringmaster::env {
+namespace {
+
+using ::testing::HasSubstr;
+
+class EnvTest : public ::testing::Test {
+ protected:
+  void TearDown() override {
+    ::unsetenv("RINGMASTER_LIFELINE_FD");
+    ::unsetenv("RINGMASTER_DEBUG_ARRIVAL_ORDER");
+  }
+};
+
+TEST_F(EnvTest, VariablesAreSortedAndDescribed) {
+  for (size_t i = 0; i < All().size(); ++i) {
+    EXPECT_NE(*All()[i].help, '\0') << All()[i].name;
+    if (i > 0) {
+      EXPECT_LT(std::strcmp(All()[i - 1].name, All()[i].name), 0) << All()[i].name;
+    }
+  }
+}
+
+TEST_F(EnvTest, UnsetVariableHasItsDefault) {
+  EXPECT_EQ(GetInteger("RINGMASTER_LIFELINE_FD").value(), -1);
+}
+
+TEST_F(EnvTest, BadValueIsAnErrorThatNamesTheVariable) {
+  ::setenv("RINGMASTER_LIFELINE_FD", "7x", 1);
+  EXPECT_EQ(GetInteger("RINGMASTER_LIFELINE_FD").status().code(),
+            absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(Message(CheckAll()), HasSubstr("RINGMASTER_LIFELINE_FD"));
+}
+
+TEST_F(EnvTest, DescriptionSaysWhereAValueComesFrom) {
+  ::setenv("RINGMASTER_DEBUG_ARRIVAL_ORDER", "true", 1);
+  EXPECT_THAT(Describe(), HasSubstr("RINGMASTER_DEBUG_ARRIVAL_ORDER=true  (environment)"));
+  EXPECT_THAT(Describe(), HasSubstr("RINGMASTER_LIFELINE_FD=-1  (default)"));
+}
+
+}  // namespace
+}  // namespace ringmaster::env

@@ -1,0 +1,75 @@
+#include "common/metrics.h"
+
+#include <unistd.h>
+
+#include <arpa/inet.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+
+namespace ringmaster::metrics {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::string HttpGet(int port, const std::string& path) {
+  const int fd = ::socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(port);
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  std::string answer;
+  if (::connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0) {
+    const std::string request = "GET " + path + " HTTP/1.0\r\n\r\n";
+    (void)!::write(fd, request.data(), request.size());
+    char buffer[4096];
+    for (ssize_t got; (got = ::read(fd, buffer, sizeof buffer)) > 0;) answer.append(buffer, got);
+  }
+  ::close(fd);
+  return answer;
+}
+
+TEST(MetricsTest, SeriesOfOneNameDifferByTheirLabels) {
+  Registry registry;
+  registry.AddCounter("ringmaster_test_total", "Tests.", {{"result", "done"}}).Increment();
+  registry.AddCounter("ringmaster_test_total", "Tests.", {{"result", "retry"}}).Increment(2);
+  EXPECT_THAT(registry.Text(), HasSubstr("ringmaster_test_total{result=\"done\"} 1"));
+  EXPECT_THAT(registry.Text(), HasSubstr("ringmaster_test_total{result=\"retry\"} 2"));
+}
+
+TEST(MetricsTest, AskingTwiceReturnsTheSameSeries) {
+  Registry registry;
+  Gauge& gauge = registry.AddGauge("ringmaster_test_depth", "Depth.");
+  gauge.Set(3);
+  EXPECT_EQ(&registry.AddGauge("ringmaster_test_depth", "Depth."), &gauge);
+}
+
+TEST(MetricsTest, HistogramCountsInTheBucketsThatHold) {
+  Registry registry;
+  Histogram& histogram =
+      registry.AddHistogram("ringmaster_test_seconds", "Time.", ExponentialBuckets(0.001, 10, 3));
+  histogram.Observe(0.005);
+  EXPECT_THAT(registry.Text(), HasSubstr("ringmaster_test_seconds_bucket{le=\"0.01\"} 1"));
+  EXPECT_THAT(registry.Text(), HasSubstr("ringmaster_test_seconds_bucket{le=\"0.001\"} 0"));
+}
+
+TEST(MetricsTest, EndpointServesTheRegistry) {
+  Registry registry;
+  registry.AddCounter("ringmaster_test_total", "Tests.").Increment(7);
+  const auto server = Server::Start(registry, "127.0.0.1:0");
+  ASSERT_TRUE(server.ok()) << server.status();
+  EXPECT_THAT(HttpGet((*server)->port(), "/metrics"), HasSubstr("ringmaster_test_total 7"));
+}
+
+TEST(MetricsTest, TakenPortIsAnErrorThatNamesIt) {
+  Registry registry;
+  const auto first = Server::Start(registry, "127.0.0.1:0");
+  ASSERT_TRUE(first.ok());
+  const std::string address = "127.0.0.1:" + std::to_string((*first)->port());
+  const auto second = Server::Start(registry, address);
+  EXPECT_EQ(second.status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(std::string(second.status().message()), HasSubstr(address));
+}
+
+}  // namespace
+}  // namespace ringmaster::metrics
