@@ -1,0 +1,83 @@
+// Dataset: samples by number, and how a job's data files become two of them.
+//
+// The trainer loads a job's data once, whole, into memory; a step then copies the rows that it
+// needs into the graph's input buffers. Which rows those are is decided by sample_stream.h, never
+// here. A loaded dataset is immutable, so every method is const and thread-safe.
+//
+//   RM_ASSIGN_OR_RETURN(data::Splits splits, data::Load(config.data, workspace));
+//   splits.train->Fill(rows, inputs, labels);
+#ifndef RINGMASTER_RUNTIME_DATA_DATASET_H_
+#define RINGMASTER_RUNTIME_DATA_DATASET_H_
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "runtime/tensor/shape.h"
+#include "runtime/tensor/tensor.h"
+
+namespace ringmaster::training::v1alpha1 {
+struct Data;
+}  // namespace ringmaster::training::v1alpha1
+
+namespace ringmaster::data {
+
+// What one sample looks like, without the batch axis.
+struct SampleFormat {
+  tensor::ValueSpec input;    // f32 features, or i32 tokens
+  tensor::Shape label_shape;  // [] for one label per sample, [window] for text; labels are i32
+  int64_t classes = 0;        // labels are 0 .. classes-1; for text also the number of tokens
+
+  // Labels that one sample carries.
+  int64_t labels() const { return label_shape.elements(); }
+  bool operator==(const SampleFormat&) const = default;
+};
+
+class Dataset {
+ public:
+  explicit Dataset(SampleFormat format) : format_(std::move(format)) {}
+  virtual ~Dataset() = default;
+  Dataset(const Dataset&) = delete;
+  Dataset& operator=(const Dataset&) = delete;
+
+  // Number of samples; 0 for a held-out part that nobody asked for.
+  virtual uint32_t size() const = 0;
+  const SampleFormat& format() const { return format_; }
+
+  // Copies samples `rows` to `inputs` ([rows] + format().input) and `labels` ([rows] +
+  // label_shape). Blocks for a memory copy only. kInvalidArgument, with nothing written, if a
+  // tensor has another shape or type or a row is not below size().
+  absl::Status Fill(std::span<const uint32_t> rows, tensor::Tensor& inputs,
+                    tensor::Tensor& labels) const;
+
+ private:
+  // Copies one sample whose number and destination were checked.
+  virtual void CopySample(uint32_t row, void* input, int32_t* labels) const = 0;
+
+  SampleFormat format_;
+};
+
+// The two parts of a job's data.
+struct Splits {
+  std::unique_ptr<const Dataset> train;     // at least one sample
+  std::unique_ptr<const Dataset> held_out;  // never null; may be empty
+  // SHA-256, in hex, of the data file and of the settings that cut it: equal on every worker, or
+  // the workers do not train on the same samples.
+  std::string fingerprint;
+};
+
+// Reads the file that `config` names, relative to `workspace` unless absolute. Blocks on the disk.
+//   kNotFound          there is no such file
+//   kInvalidArgument   it is malformed, empty, too large or not a file, or the settings do not fit
+//   it;
+//                      the message begins with "path:line: " where a line is to blame, else "path:
+//                      "
+//   kInternal          reading failed
+absl::StatusOr<Splits> Load(const training::v1alpha1::Data& config, const std::string& workspace);
+
+}  // namespace ringmaster::data
+
+#endif  // RINGMASTER_RUNTIME_DATA_DATASET_H_
