@@ -15,12 +15,14 @@
 //   kNotFound            the object is not there
 //   kAlreadyExists       Create: the name is taken
 //   kAborted             a resourceVersion, uid or field-manager conflict: read again, decide again
-//   kInvalidArgument     validation refused the object; the message lists every problem with its
-//   path kFailedPrecondition  the request makes no sense for this object, e.g. a write without a
-//   resourceVersion kPermissionDenied    the caller may not do this kOutOfRange          the
-//   resourceVersion or continue token has expired (HTTP 410): list again kResourceExhausted   too
-//   many requests, or the store's disk is full: retry with back-off kDeadlineExceeded, kUnavailable
-//   the server was not reached in time: retry with back-off
+//   kInvalidArgument     validation refused the object: every problem with its path (reason
+//   Invalid);
+//                        or the request itself is malformed (reason BadRequest)
+//   kPermissionDenied    the caller may not do this
+//   kOutOfRange          the resourceVersion or continue token has expired (HTTP 410): list again
+//   kResourceExhausted   too many requests, or the store's disk is full: retry with back-off
+//   kDeadlineExceeded,
+//   kUnavailable         the server was not reached in time: retry with back-off
 #ifndef RINGMASTER_OPERATOR_KUBE_CLIENT_H_
 #define RINGMASTER_OPERATOR_KUBE_CLIENT_H_
 
@@ -140,9 +142,10 @@ class Client {
   virtual absl::StatusOr<Json> Create(const ResourceType& type, const Json& object) = 0;
 
   // Replaces the object but for its status, which is left as it is. metadata.resourceVersion, when
-  // present, must be the stored one (kAborted); absent means unconditional. A write that changes
-  // nothing makes no new resourceVersion. Removing the last finalizer of a deleting object removes
-  // the object; the object returned is then its last state.
+  // present, must be the stored one (kAborted); absent means unconditional, which custom resources
+  // and leases do not allow (kInvalidArgument). A write that changes nothing makes no new
+  // resourceVersion. Removing the last finalizer of a deleting object removes the object; the
+  // object returned is then its last state.
   virtual absl::StatusOr<Json> Update(const ResourceType& type, const Json& object) = 0;
 
   // JSON merge patch (RFC 7396) of everything but the status. A metadata.resourceVersion in the
@@ -152,7 +155,7 @@ class Client {
 
   // JSON merge patch (RFC 7396) of the status alone: `status` is merged into the stored status,
   // null removes a field, lists are replaced whole. `resource_version` is what the patch was
-  // computed from and is required: kAborted when the object has changed since, kFailedPrecondition
+  // computed from and is required: kAborted when the object has changed since, kInvalidArgument
   // when empty. The generation stays.
   virtual absl::StatusOr<Json> PatchStatus(const ResourceType& type, const ObjectKey& key,
                                            const Json& status,

@@ -71,7 +71,7 @@ absl::Status Invalid(const ResourceType& type, std::string_view name, std::strin
 }
 
 absl::Status BadRequest(std::string_view why) {
-  return absl::FailedPreconditionError(std::string(why));
+  return WithReason(absl::InvalidArgumentError(std::string(why)), kReasonBadRequest);
 }
 
 absl::Status Expired(std::string_view why) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 namespace ringmaster::kube {
@@ -174,6 +175,23 @@ Json MergeDiff(const Json& from, const Json& to) {
     }
   }
   return diff;
+}
+
+std::string MetaTime(Time time) {
+  return FormatTime(std::chrono::floor<std::chrono::seconds>(time));
+}
+
+std::string MicroTime(Time time) {
+  std::string text = MetaTime(time);
+  text.pop_back();
+  const auto micros = (time - std::chrono::floor<std::chrono::seconds>(time)).count();
+  return fmt::format("{}.{:06}Z", text, micros);
+}
+
+std::optional<Time> FindTime(const Json& object, FieldPath path) {
+  const auto time = ParseTime(FindString(object, path));
+  if (!time.ok()) return std::nullopt;
+  return *time;
 }
 
 }  // namespace ringmaster::kube

@@ -6,7 +6,6 @@
 #ifndef RINGMASTER_OPERATOR_KUBE_OBJECT_H_
 #define RINGMASTER_OPERATOR_KUBE_OBJECT_H_
 
-#include <chrono>
 #include <cstdint>
 #include <initializer_list>
 #include <map>
@@ -16,6 +15,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "common/clock.h"
 #include "operator/kube/types.h"
 
 namespace ringmaster::kube {
@@ -63,12 +63,12 @@ bool IsOwnedBy(const Json& object, std::string_view owner_uid);
 void MergePatch(Json& target, const Json& patch);
 Json MergeDiff(const Json& from, const Json& to);
 
-// Times as the API writes them: "2026-01-31T12:00:00Z", and with microseconds (MicroTime) for
-// leases and events.
-std::string FormatTime(std::chrono::system_clock::time_point time);
-std::string FormatMicroTime(std::chrono::system_clock::time_point time);
-// Reads both forms, and any number of fraction digits; nothing when malformed.
-std::optional<std::chrono::system_clock::time_point> ParseTime(std::string_view text);
+// Times as the API's types want them: metav1.Time in whole seconds ("2026-01-31T12:00:00Z"),
+// MicroTime, of leases and events, with exactly six digits behind the point.
+std::string MetaTime(Time time);
+std::string MicroTime(Time time);
+// The time at a path, in either form; nothing when absent or malformed.
+std::optional<Time> FindTime(const Json& object, FieldPath path);
 
 }  // namespace ringmaster::kube
 

@@ -1,0 +1,145 @@
+// A local copy of all objects of one kind, kept current by list and watch.
+//
+// It lists, then watches from there with bookmarks; a watch that ends is resumed from the last
+// resourceVersion seen; one that expired (kOutOfRange) is replaced by a new list, whose differences
+// reach the handlers as changes. Readers see the copy, which runs behind the server by a moment:
+// never decide from it that something may be created (names and preconditions must guard that).
+//
+//   Informer pods(client, kube::kPod, {.ns = "default"});
+//   pods.AddIndex("job", IndexByLabel(contract::kLabelJob));
+//   pods.AddHandler(EnqueueByLabel(queue, contract::kLabelJob));
+//   pods.Start();                                     // a thread of its own; or call Pump in a
+//   test for (const ObjectPtr& pod : pods.ByIndex("job", "digits")) ...
+//
+// Thread safety: configure (AddIndex, AddHandler) before Start or the first Pump; then every reader
+// may be called from any thread. Handlers run on the informer's thread, one at a time, without a
+// lock held: they may read the informer.
+#ifndef RINGMASTER_OPERATOR_CONTROLLER_INFORMER_H_
+#define RINGMASTER_OPERATOR_CONTROLLER_INFORMER_H_
+
+#include <atomic>
+#include <condition_variable>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "common/clock.h"
+#include "operator/controller/work_queue.h"
+#include "operator/kube/client.h"
+
+namespace ringmaster::controller {
+
+using kube::ObjectPtr;
+
+// What an object is found by: every value under which ByIndex shall give it. Must be a pure
+// function.
+using IndexFunction = std::function<std::vector<std::string>(const kube::Json& object)>;
+
+// A change: `before` is null when the object appeared, `after` when it went. After a missed
+// deletion (a re-list) `before` is the last state known.
+using Handler = std::function<void(const ObjectPtr& before, const ObjectPtr& after)>;
+
+class Informer {
+ public:
+  struct Options {
+    std::string ns;              // "" for all namespaces
+    std::string label_selector;  // kube/selector.h
+    std::int64_t page = 500;     // objects per list call
+    Backoff backoff{std::chrono::milliseconds(100),
+                    std::chrono::seconds(30)};  // after a failed list or watch
+  };
+
+  // `client` must outlive the informer.
+  Informer(kube::Client& client, const kube::ResourceType& type, Options options);
+  ~Informer();  // Stop
+  Informer(const Informer&) = delete;
+  Informer& operator=(const Informer&) = delete;
+
+  void AddIndex(const std::string& name, IndexFunction function);
+  void AddHandler(Handler handler);
+
+  // Keeps the copy current from a thread of its own until Stop. Each may be called once.
+  void Start();
+  void Stop();
+
+  // Brings the copy up to what the server has now, without a thread and without waiting: lists if
+  // need be, then takes every event that is there. Returns the number of changes, or the error that
+  // stopped it (call again to retry). For tests and programs that drive themselves; not together
+  // with Start.
+  absl::StatusOr<int> Pump();
+
+  // Whether the first list has been taken in whole and its handlers have run.
+  bool HasSynced() const;
+  // Waits for that, up to `timeout`. kDeadlineExceeded, or kCancelled after Stop.
+  absl::Status WaitForSync(std::chrono::milliseconds timeout);
+
+  ObjectPtr Get(const ObjectKey& key) const;  // null when absent
+  std::vector<ObjectPtr> List() const;        // ordered by key
+  // The objects that the index gives for this value, ordered by key.
+  std::vector<ObjectPtr> ByIndex(std::string_view index, const std::string& value) const;
+  std::size_t Size() const;
+
+  const kube::ResourceType& type() const { return type_; }
+
+ private:
+  using Keys = std::set<ObjectKey>;
+  struct Index {
+    IndexFunction function;
+    std::map<std::string, Keys> entries;
+  };
+
+  absl::Status Relist();
+  absl::StatusOr<std::vector<ObjectPtr>> ListAll(std::string* resource_version);
+  absl::Status OpenWatch();
+  // Waits up to `timeout` for one event. True when there was one.
+  absl::StatusOr<bool> TakeEvent(std::chrono::milliseconds timeout);
+  void EndWatch(const absl::Status& why);
+  absl::StatusOr<bool> Advance(std::chrono::milliseconds timeout);
+  bool Store(const ObjectKey& key, const ObjectPtr& after);
+  void Reindex(const ObjectKey& key, const ObjectPtr& before, const ObjectPtr& after);
+  void Run();
+  bool Pause(Duration duration);
+
+  kube::Client& client_;
+  const kube::ResourceType type_;
+  const Options options_;
+  std::vector<Handler> handlers_;
+
+  // Used by the thread that pumps, but for Stop, which reaches the stream under stream_mutex_.
+  std::string resource_version_;  // empty: a list is due
+  std::mutex stream_mutex_;
+  std::unique_ptr<kube::WatchStream> stream_;
+  bool stopped_ = false;  // guarded by stream_mutex_
+  std::condition_variable stop_requested_;
+
+  mutable std::mutex mutex_;
+  mutable std::condition_variable synced_changed_;
+  std::map<ObjectKey, ObjectPtr> objects_;  // guarded by mutex_, as is all below
+  std::map<std::string, Index, std::less<>> indices_;
+  bool synced_ = false;
+  bool cancelled_ = false;
+
+  std::thread thread_;
+};
+
+// Index functions.
+IndexFunction IndexByLabel(std::string label);
+IndexFunction IndexByOwnerUid();  // the controller's uid
+
+// Handlers that put a key into a queue (which must outlive the informer) for each change.
+Handler EnqueueSelf(WorkQueue& queue);
+// The controller of the object, if it is of this kind: its name in the object's namespace.
+Handler EnqueueController(WorkQueue& queue, const kube::ResourceType& owner);
+// The name that a label holds, in the object's namespace.
+Handler EnqueueByLabel(WorkQueue& queue, std::string label);
+
+}  // namespace ringmaster::controller
+
+#endif  // RINGMASTER_OPERATOR_CONTROLLER_INFORMER_H_
