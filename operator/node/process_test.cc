@@ -1,0 +1,124 @@
+#include "operator/node/process.h"
+
+#include <chrono>
+#include <filesystem>
+#include <future>
+#include <signal.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "common/status.h"
+
+namespace ringmaster::node {
+namespace {
+
+using ::testing::HasSubstr;
+using namespace std::chrono_literals;
+
+// Starts one shell script at a time and waits for its end.
+class ProcessTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::filesystem::remove(log_);
+    auto supervisor =
+        ProcessSupervisor::Create([this](pid_t, ProcessExit exit) { ended_.set_value(exit); });
+    ASSERT_TRUE(supervisor.ok());
+    supervisor_ = *std::move(supervisor);
+  }
+  void TearDown() override { std::filesystem::remove(log_); }
+
+  absl::StatusOr<pid_t> StartScript(const std::string& script,
+                                    std::vector<std::string> environment = {}) {
+    return supervisor_->Start({{"sh", "-c", script}, std::move(environment), "", log_});
+  }
+  ProcessExit WaitForEnd() {
+    auto future = ended_.get_future();
+    EXPECT_EQ(future.wait_for(30s), std::future_status::ready);
+    return future.get();
+  }
+  // Waits until the log holds `text`; the script writes it when it is ready.
+  bool LogHas(const std::string& text) {
+    const auto deadline = std::chrono::steady_clock::now() + 30s;
+    while (std::chrono::steady_clock::now() < deadline) {
+      const auto log = ReadFile(log_);
+      if (log.ok() && log->find(text) != std::string::npos) return true;
+      std::this_thread::yield();
+    }
+    return false;
+  }
+
+  const std::string log_ =
+      ::testing::TempDir() + "ringmaster-process-test-" + std::to_string(::getpid());
+  std::promise<ProcessExit> ended_;
+  std::unique_ptr<ProcessSupervisor> supervisor_;
+};
+
+TEST_F(ProcessTest, ReportsTheExitCodeAndKeepsTheOutput) {
+  ASSERT_TRUE(StartScript("echo out; echo err >&2; exit 7").ok());
+  EXPECT_EQ(WaitForEnd().exit_code, 7);
+  EXPECT_EQ(ReadFile(log_).value(), "out\nerr\n");
+}
+
+TEST_F(ProcessTest, ReportsDeathBySignalAsAShellDoes) {
+  ASSERT_TRUE(StartScript("kill -SEGV $$").ok());
+  const ProcessExit exit = WaitForEnd();
+  EXPECT_EQ(exit.signal, SIGSEGV);
+  EXPECT_EQ(exit.exit_code, 128 + SIGSEGV);
+}
+
+TEST_F(ProcessTest, ChildSeesOnlyTheEnvironmentThatItWasGiven) {
+  ASSERT_TRUE(StartScript("echo $GREETING ${HOME:-none}", {"GREETING=hello"}).ok());
+  EXPECT_EQ(WaitForEnd().exit_code, 0);
+  EXPECT_EQ(ReadFile(log_).value(), "hello none\n");
+}
+
+TEST_F(ProcessTest, ProgramThatIsNotThereIsNamed) {
+  const auto pid = supervisor_->Start({{"no-such-program-here"}, {}, "", log_});
+  EXPECT_EQ(pid.status().code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(Message(pid.status()), HasSubstr("no-such-program-here"));
+}
+
+TEST_F(ProcessTest, WorkingDirectoryThatIsNotThereIsNamed) {
+  const auto pid = supervisor_->Start({{"sh", "-c", ":"}, {}, "/no/such/folder", log_});
+  EXPECT_EQ(pid.status().code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(Message(pid.status()), HasSubstr("/no/such/folder"));
+}
+
+TEST_F(ProcessTest, GrandchildrenDieWithTheChild) {
+  // The grandchild holds the write end of a pipe that nobody else has; it is gone when the pipe
+  // ends.
+  int pipe_ends[2];
+  ASSERT_EQ(::pipe(pipe_ends), 0);
+  ASSERT_TRUE(
+      StartScript("sh -c 'while :; do read x < /dev/zero; done' & echo ready; exit 0").ok());
+  ::close(pipe_ends[1]);
+  EXPECT_EQ(WaitForEnd().exit_code, 0);
+  char byte;
+  EXPECT_EQ(::read(pipe_ends[0], &byte, 1), 0);
+  ::close(pipe_ends[0]);
+}
+
+TEST_F(ProcessTest, SignalReachesTheChildAlone) {
+  const auto pid = StartScript("trap 'echo got; exit 3' TERM; echo ready; while :; do :; done");
+  ASSERT_TRUE(pid.ok());
+  ASSERT_TRUE(LogHas("ready"));
+  supervisor_->Signal(*pid, SIGTERM);
+  EXPECT_EQ(WaitForEnd().exit_code, 3);
+}
+
+TEST_F(ProcessTest, DestroyingTheSupervisorKillsWhatRuns) {
+  ASSERT_TRUE(StartScript("trap '' TERM; echo ready; while :; do :; done").ok());
+  ASSERT_TRUE(LogHas("ready"));
+  supervisor_.reset();
+  EXPECT_EQ(WaitForEnd().signal, SIGKILL);
+}
+
+TEST_F(ProcessTest, ChildHoldsTheLifeline) {
+  ASSERT_TRUE(StartScript("test -p /proc/self/fd/$RINGMASTER_LIFELINE_FD && echo alive").ok());
+  EXPECT_EQ(WaitForEnd().exit_code, 0);
+  EXPECT_EQ(ReadFile(log_).value(), "alive\n");
+}
+
+}  // namespace
+}  // namespace ringmaster::node
