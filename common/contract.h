@@ -30,6 +30,14 @@ inline constexpr char kEnvTrainerConfig[] =
     "RINGMASTER_TRAINER_CONFIG";  // JSON: WorkerConfig (training_job.proto)
 inline constexpr char kEnvWorkspace[] =
     "RINGMASTER_WORKSPACE";  // what relative paths in the manifest are relative to
+inline constexpr char kEnvLaunchMode[] =
+    "RINGMASTER_LAUNCH_MODE";  // spec.launch.mode as the API spells it
+inline constexpr char kEnvGraceSeconds[] =
+    "RINGMASTER_GRACE_SECONDS";  // between SIGTERM and SIGKILL of the launcher's program
+inline constexpr char kEnvCpus[] = "RINGMASTER_CPUS";  // processors to bind to: 0-3,8
+inline constexpr char kEnvLifelineFd[] =
+    "RINGMASTER_LIFELINE_FD";  // end of file: whoever started the pod is gone
+inline constexpr char kEnvTrainerBinary[] = "RINGMASTER_TRAINER_BINARY";
 
 // Environment of the native trainer, set by the launcher.
 inline constexpr char kEnvChannel[] = "RINGMASTER_CHANNEL";  // path of the launcher's Unix socket
@@ -38,6 +46,7 @@ inline constexpr char kEnvChannel[] = "RINGMASTER_CHANNEL";  // path of the laun
 inline constexpr int kRendezvousPort = 7471;
 inline constexpr int kMetricsPort = 7472;
 inline constexpr int kWorkerPort = 7473;  // the trainer's collectives, on the pod's own address
+inline constexpr int kForeignMasterPort = 29500;  // MASTER_PORT of a program that is not ours
 
 // Exit codes. 0 is success; 128+n is death by signal n, as a shell reports it. The codes 64..78
 // follow sysexits.h where one fits. `Permanent` ones fail the job at once: a restart would end the

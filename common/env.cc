@@ -21,7 +21,7 @@ constexpr std::array kVariables = {
              "empty."},
     Variable{contract::kEnvChannel, Type::kString, "", Audience::kInternal,
              "Path of the launcher's Unix socket."},
-    Variable{"RINGMASTER_CPUS", Type::kString, "", Audience::kUser,
+    Variable{contract::kEnvCpus, Type::kString, "", Audience::kUser,
              "Processors that a launcher binds its program to, as a list: 0-3,8. All that it may "
              "use where empty."},
     Variable{"RINGMASTER_DEBUG_ARRIVAL_ORDER", Type::kBoolean, "false", Audience::kDebug,
@@ -34,10 +34,16 @@ constexpr std::array kVariables = {
              "Keys random numbers by the place on the worker instead of the sample stream."},
     Variable{"RINGMASTER_FORCE_KERNELS", Type::kString, "", Audience::kDebug,
              "Uses only kernels of this kind: reference or onednn."},
+    Variable{contract::kEnvGraceSeconds, Type::kInteger, "25", Audience::kInternal,
+             "Seconds that a launcher's program has between SIGTERM and SIGKILL; less than the "
+             "pod's own grace period."},
     Variable{contract::kEnvJob, Type::kString, "", Audience::kInternal,
              "Name of the job that a worker belongs to."},
+    Variable{contract::kEnvLaunchMode, Type::kString, "", Audience::kInternal,
+             "How a launcher starts its program: Native, Exec, Torch or MPI. Native without a "
+             "command, else Exec, where empty."},
     Variable{
-        "RINGMASTER_LIFELINE_FD", Type::kInteger, "-1", Audience::kInternal,
+        contract::kEnvLifelineFd, Type::kInteger, "-1", Audience::kInternal,
         "Descriptor whose end of file tells a launcher that the program that started it is gone."},
     Variable{"RINGMASTER_LOG", Type::kString, "info", Audience::kUser,
              "Least level that is logged: debug, info, warning, error."},
@@ -51,7 +57,7 @@ constexpr std::array kVariables = {
              "UID of the worker's pod."},
     Variable{contract::kEnvRendezvous, Type::kString, "", Audience::kInternal,
              "Where the operator's rendezvous listens."},
-    Variable{"RINGMASTER_TRAINER_BINARY", Type::kString, "", Audience::kDebug,
+    Variable{contract::kEnvTrainerBinary, Type::kString, "", Audience::kDebug,
              "The native trainer that a launcher starts."},
     Variable{contract::kEnvTrainerConfig, Type::kString, "", Audience::kInternal,
              "What the trainer runs, as JSON."},

@@ -97,6 +97,7 @@ struct WorkerView {
   std::vector<CheckpointTrouble> checkpoint_failures;
   std::vector<CheckpointTrouble> checkpoint_rejections;
   std::optional<FinishedReport> finished;
+  std::optional<Time> drain_requested;       // it was asked to go (SIGTERM) and wants a checkpoint
   std::optional<std::int64_t> drained_step;  // the step it left at, after Drain
   std::optional<ExitReport> exited;
   std::vector<PeerLostReport> peers_lost;
