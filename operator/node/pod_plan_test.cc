@@ -47,8 +47,10 @@ Json Pod(const std::string& container_fields, const std::string& spec_fields = "
 }
 
 TEST(PodPlanTest, CommandAndArgumentsAreExpandedFromTheEnvironment) {
-  const auto plan = PlanPod(Pod(R"j("command": ["train", "$(RATE)"], "args": ["$$(RATE)", "$(NONE)"],
-                                   "env": [{"name": "RATE", "value": "0.1"}])j"), Context());
+  const auto plan =
+      PlanPod(Pod(R"j("command": ["train", "$(RATE)"], "args": ["$$(RATE)", "$(NONE)"],
+                                   "env": [{"name": "RATE", "value": "0.1"}])j"),
+              Context());
   ASSERT_TRUE(plan.ok()) << plan.status();
   EXPECT_THAT(plan->containers[0].process.argv, ElementsAre("train", "0.1", "$(RATE)", "$(NONE)"));
 }
