@@ -1,12 +1,13 @@
 #include "common/log.h"
 
-#include <cstdlib>
 #include <memory>
 #include <mutex>
 
 #include <spdlog/sinks/basic_file_sink.h>
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
+
+#include "common/env.h"
 
 namespace ringmaster::log {
 namespace {
@@ -38,8 +39,7 @@ std::shared_ptr<spdlog::logger>& Current() {
   static auto* logger = [] {
     auto made = std::make_shared<spdlog::logger>("ringmaster",
                                                  std::make_shared<spdlog::sinks::stderr_sink_mt>());
-    const char* level = std::getenv("RINGMASTER_LOG");
-    Prepare(*made, ToSpdlog(ParseLevel(level == nullptr ? "" : level, Level::kInfo)));
+    Prepare(*made, ToSpdlog(ParseLevel(env::GetString("RINGMASTER_LOG"), Level::kInfo)));
     return new std::shared_ptr<spdlog::logger>(made);
   }();
   return *logger;

@@ -1,0 +1,60 @@
+# Ringmaster's everyday commands. `make help` lists them.
+SHELL := /bin/bash
+JOBS ?= $(shell nproc)
+PRESET ?= release
+BIN := build/$(PRESET)/bin
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## List the targets.
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: setup
+setup: ## Install the Debian packages that are missing, or print the command that does.
+	@cmake/install-packages.sh
+
+.PHONY: configure
+configure: setup
+	@cmake --preset $(PRESET) > build-$(PRESET).log 2>&1 || { cat build-$(PRESET).log; exit 1; }
+	@rm -f build-$(PRESET).log
+
+.PHONY: build
+build: configure ## Build the programs into build/release/bin.
+	@cmake --build --preset $(PRESET) -j $(JOBS)
+
+.PHONY: demo
+demo: build ## Train a network on handwritten digits with four workers, through the real operator.
+	@$(BIN)/ringmaster run examples/digits/job.yaml
+
+.PHONY: test
+test: build ## Build and run every test.
+	@cmake --build --preset $(PRESET) -j $(JOBS) --target tests
+	@ctest --preset $(PRESET) -j $(JOBS)
+
+.PHONY: asan
+asan: ## Run the tests under AddressSanitizer and UndefinedBehaviorSanitizer.
+	@$(MAKE) test PRESET=asan
+
+.PHONY: tsan
+tsan: ## Run the tests labelled `threads` under ThreadSanitizer.
+	@$(MAKE) configure PRESET=tsan
+	@cmake --build --preset tsan -j $(JOBS) --target threads_tests
+	@ctest --preset tsan -j $(JOBS)
+
+.PHONY: lint
+lint: ## Check format, include rules and that generated files are current.
+	@tests/lint/format.sh --check
+	@python3 tests/lint/include_rules.py
+
+.PHONY: fmt
+fmt: ## Format the C++ code.
+	@tests/lint/format.sh
+
+.PHONY: generate
+generate: configure ## Write crds/ and docs/ again from the API's source.
+	@cmake --build --preset $(PRESET) --target update_generated
+
+.PHONY: clean
+clean: ## Remove what was built.
+	@rm -rf build

@@ -1,0 +1,23 @@
+#!/usr/bin/env bash
+# Installs the Debian packages of cmake/debian-packages.txt that are missing. Where that is not allowed, prints the command that does it.
+set -euo pipefail
+cd "$(dirname "$0")"
+
+missing=()
+while read -r package; do
+  dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q '^install ok installed' || missing+=("$package")
+done < debian-packages.txt
+[ ${#missing[@]} -eq 0 ] && exit 0
+
+as_root=""
+if [ "$(id -u)" -ne 0 ]; then
+  if ! sudo -n true 2>/dev/null; then
+    echo "These packages are missing; install them with:" >&2
+    echo "  sudo apt-get update && sudo apt-get install -y --no-install-recommends ${missing[*]}" >&2
+    exit 1
+  fi
+  as_root="sudo -n"
+fi
+echo "installing ${#missing[@]} packages: ${missing[*]}"
+$as_root apt-get update -qq
+DEBIAN_FRONTEND=noninteractive $as_root apt-get install -y -qq --no-install-recommends "${missing[@]}" > /dev/null

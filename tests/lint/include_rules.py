@@ -1,0 +1,129 @@
+#!/usr/bin/env python3
+"""Checks who includes whom (docs/architecture.md, "Who may include whom").
+
+    include_rules.py [ROOT]    prints one line per violation, exits 1 if there is any
+    include_rules.py --self-test
+"""
+import pathlib
+import re
+import sys
+import tempfile
+
+PROGRAMS = ["common", "operator", "launcher", "runtime", "cli"]
+
+# What each part may include of ours, beside itself and generated protocol code.
+ALLOWED = {
+    "proto": {"common"},
+    "common": set(),
+    "operator": {"common", "proto"},
+    "launcher": {"common", "proto"},
+    "runtime": {"common", "proto"},
+    "cli": {"common", "proto", "operator"},
+    "tests": {"common", "proto", "operator", "launcher", "runtime", "cli"},
+}
+
+# Inside runtime/, a module may include those named here.
+RUNTIME = {
+    "device": set(),
+    "tensor": {"device"},
+    "kernels": {"device", "tensor", "graph"},
+    "graph": {"device", "tensor", "kernels"},
+    "nn": {"device", "tensor", "graph"},
+    "optim": {"device", "tensor"},
+    "data": {"device", "tensor"},
+    "collectives": {"device"},
+    "checkpoint": {"device", "tensor"},
+    "train": {"device", "tensor", "kernels", "graph", "nn", "optim", "data", "collectives", "checkpoint"},
+}
+
+# A vendor's header and the only places that may include it.
+VENDORS = {
+    r"<oneapi/|<dnnl": ["runtime/kernels/onednn/"],
+    r"<yaml-cpp/": ["operator/api/yaml.cc"],
+    r"<prometheus/": ["common/metrics.cc"],
+    r"<openssl/": ["common/sha256.cc"],
+    r"<spdlog/": ["common/log.cc"],
+    r"<CLI/": ["cli/", "operator/main.cc", "launcher/main.cc", "runtime/train/main.cc"],
+    r"<grpcpp/|\.grpc\.pb\.h": ["operator/rendezvous/", "launcher/", "tests/", "proto/"],
+    r"<omp\.h": ["runtime/device/", "runtime/kernels/"],
+}
+
+INCLUDE = re.compile(r'^\s*#\s*include\s+([<"][^>"]+[>"])', re.MULTILINE)
+GETENV = re.compile(r"\b(secure_)?getenv\s*\(")
+GETENV_ALLOWED = {"common/env.cc"}
+
+
+def violations(root):
+    for path in sorted(root.rglob("*")):
+        name = path.relative_to(root).as_posix()
+        if path.suffix not in (".h", ".cc") or name.startswith(("build/", ".")):
+            continue
+        part = name.split("/")[0]
+        if part not in ALLOWED:
+            continue
+        text = path.read_text(encoding="utf-8")
+        for include in INCLUDE.findall(text):
+            yield from check(name, part, include)
+        is_test = name.endswith("_test.cc") or part == "tests"
+        if GETENV.search(text) and name not in GETENV_ALLOWED and not is_test:
+            yield f"{name}: calls getenv; declare the variable in common/env.cc and use common/env.h"
+
+
+def check(name, part, include):
+    for pattern, places in VENDORS.items():
+        if re.match(pattern, include) or (pattern.endswith(r"pb\.h") and re.search(r"\.grpc\.pb\.h", include)):
+            if not any(name.startswith(place) for place in places):
+                yield f"{name}: {include} belongs in {' or '.join(places)}"
+    if not include.startswith('"'):
+        return
+    target = include.strip('"').split("/")
+    if target[0] in PROGRAMS and target[0] != part and target[0] not in ALLOWED[part]:
+        yield f"{name}: {part} may not include {include}"
+    if target[0] == "operator" and part == "operator" and name.startswith("operator/reconcile/"):
+        if target[1] in ("kube", "rendezvous", "node", "manager") and include.strip('"') not in RECONCILE_MAY_USE:
+            yield f"{name}: reconcile is pure and may not include {include}"
+    if part == target[0] == "runtime":
+        module = name.split("/")[1]
+        is_test = name.endswith("_test.cc")
+        if target[1] != module and not is_test and target[1] not in RUNTIME.get(module, set()):
+            yield f"{name}: runtime/{module} may not include {include}"
+
+
+# Values and helpers without I/O.
+RECONCILE_MAY_USE = {"operator/kube/object.h", "operator/kube/types.h", "operator/kube/names.h"}
+
+
+def self_test():
+    """Each rule catches the file that breaks it, and a tree that keeps them all is clean."""
+    cases = {
+        "common/a.cc": '#include "operator/b.h"\n',
+        "operator/a.cc": '#include "runtime/b.h"\n',
+        "runtime/collectives/a.cc": '#include "runtime/tensor/b.h"\n',
+        "runtime/graph/a.cc": "#include <oneapi/dnnl/dnnl.hpp>\n",
+        "operator/reconcile/a.cc": '#include "operator/kube/client.h"\n',
+        "launcher/a.cc": "const char* x = getenv(\"X\");\n",
+    }
+    for name, text in cases.items():
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder, name)
+            file.parent.mkdir(parents=True)
+            file.write_text(text)
+            found = list(violations(pathlib.Path(folder)))
+            assert len(found) == 1, (name, found)
+            file.write_text('#include <vector>\n#include "common/status.h"\n')
+            assert not list(violations(pathlib.Path(folder))), name
+    print("include rules: self-test passed")
+
+
+def main():
+    if sys.argv[1:] == ["--self-test"]:
+        self_test()
+        return 0
+    root = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else pathlib.Path(__file__).resolve().parents[2]
+    found = list(violations(root))
+    print("\n".join(found) if found else "include rules: kept")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
