@@ -63,6 +63,8 @@ constexpr std::array kVariables = {
              "What the trainer runs, as JSON."},
     Variable{contract::kEnvWorkspace, Type::kString, "/workspace", Audience::kInternal,
              "Folder that relative paths of a manifest start from."},
+    Variable{"TERM", Type::kString, "dumb", Audience::kUser,
+             "Kind of terminal; dumb switches the live view off."},
 };
 
 const Variable& Find(const char* name) {

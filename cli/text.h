@@ -1,0 +1,31 @@
+// Numbers and shapes as people read them on a terminal.
+#ifndef RINGMASTER_CLI_TEXT_H_
+#define RINGMASTER_CLI_TEXT_H_
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace ringmaster::cli {
+
+// 9410 -> "9,410".
+std::string WithCommas(int64_t number);
+
+// How many columns a UTF-8 text takes, counting every code point as one and colour sequences as
+// none.
+int DisplayWidth(std::string_view text);
+
+// Cut to at most `width` columns; what is left of a cut text ends in "…".
+std::string Truncate(std::string_view text, int width);
+
+// A table with columns two spaces apart, every cell left-aligned, no trailing blanks. The first row
+// is the header.
+std::string FormatTable(const std::vector<std::vector<std::string>>& rows);
+
+// A bar of `width` columns of which `share` (0 to 1) is full.
+std::string ProgressBar(double share, int width);
+
+}  // namespace ringmaster::cli
+
+#endif  // RINGMASTER_CLI_TEXT_H_

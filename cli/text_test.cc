@@ -1,0 +1,42 @@
+#include "cli/text.h"
+
+#include <gtest/gtest.h>
+
+namespace ringmaster::cli {
+namespace {
+
+TEST(TextTest, ThousandsAreSetApart) {
+  EXPECT_EQ(WithCommas(0), "0");
+  EXPECT_EQ(WithCommas(999), "999");
+  EXPECT_EQ(WithCommas(61514), "61,514");
+  EXPECT_EQ(WithCommas(-1234567), "-1,234,567");
+  EXPECT_EQ(WithCommas(-123), "-123");
+}
+
+TEST(TextTest, WidthCountsCodePointsAndNoColours) {
+  EXPECT_EQ(DisplayWidth("\x1b[32mw0 ●\x1b[0m"), 4);
+}
+
+TEST(TextTest, TruncatedTextEndsInAnEllipsisAndFits) {
+  EXPECT_EQ(Truncate("short", 5), "short");
+  EXPECT_EQ(Truncate("longer", 5), "long…");
+  EXPECT_EQ(DisplayWidth(Truncate("●●●●●●", 4)), 4);
+}
+
+TEST(TextTest, TruncatedColourIsSwitchedOff) {
+  EXPECT_TRUE(Truncate("\x1b[32mlonger\x1b[0m", 4).ends_with("\x1b[0m"));
+}
+
+TEST(TextTest, TableColumnsAreAsWideAsTheirWidestCell) {
+  EXPECT_EQ(FormatTable({{"NAME", "STATE"}, {"digits", "–"}, {"x", "Running"}}),
+            "NAME    STATE\ndigits  –\nx       Running\n");
+}
+
+TEST(TextTest, BarIsEmptyHalfAndFull) {
+  EXPECT_EQ(ProgressBar(0, 4), "────");
+  EXPECT_EQ(ProgressBar(0.375, 4), "━╸──");
+  EXPECT_EQ(ProgressBar(2, 4), "━━━━");
+}
+
+}  // namespace
+}  // namespace ringmaster::cli

@@ -1,0 +1,75 @@
+#include "cli/view.h"
+
+#include <gtest/gtest.h>
+
+#include "cli/text.h"
+
+namespace ringmaster::cli {
+namespace {
+
+JobView Digits() {
+  JobView job;
+  job.name = "digits";
+  job.model = "lenet-bn, 61,514 parameters";
+  job.batch = 64;
+  job.shards = 4;
+  job.seed = 7;
+  job.workers = 4;
+  job.state = "Running";
+  job.step = 268;
+  job.total_steps = 448;
+  job.epoch = 11.9;
+  job.epochs = 20;
+  job.loss = 0.0812;
+  job.accuracy = 0.972;
+  job.samples_per_second = 1920;
+  job.members = {{0, WorkerState::kRunning, 0.0041, ""},
+                 {1, WorkerState::kLost, 0, "killed (SIGKILL)"},
+                 {2, WorkerState::kStarting, 0, ""},
+                 {3, WorkerState::kDone, 0, ""}};
+  return job;
+}
+
+TEST(ViewTest, HeaderSaysWhatTrainsAndOnHowManyWorkers) {
+  EXPECT_EQ(HeaderLine(Digits()),
+            "digits  lenet-bn, 61,514 parameters · batch 64 in 4 shards · 4 workers on this "
+            "machine · seed 7");
+}
+
+TEST(ViewTest, HeaderNamesThePlainRing) {
+  JobView job = Digits();
+  job.shards = 0;
+  EXPECT_NE(HeaderLine(job).find("batch 64 plain ring"), std::string::npos);
+}
+
+TEST(ViewTest, ProgressShowsTheRunningEpochAndTheTimeLeft) {
+  EXPECT_EQ(ProgressLine(Digits()),
+            "epoch 12/20  step 268/448   loss 0.081   acc 97.2 %   1,920 samples/s   eta 6.0 s");
+}
+
+TEST(ViewTest, LastEpochIsNotExceededAtTheEnd) {
+  JobView job = Digits();
+  job.epoch = 20;
+  EXPECT_EQ(ProgressLine(job).find("epoch 20/20"), 0u);
+}
+
+TEST(ViewTest, ProgressBeforeTheFirstStepIsTheState) {
+  JobView job = Digits();
+  job.step = 0;
+  job.state = "Pending";
+  EXPECT_EQ(ProgressLine(job), "Pending");
+}
+
+TEST(ViewTest, WorkersShowStepTimeOrWhatHappened) {
+  EXPECT_EQ(WorkersLine(Digits(), false), "w0 ● 4.1 ms   w1 ✗ killed (SIGKILL)   w2 ○   w3 ✓");
+}
+
+TEST(ViewTest, LiveBlockFitsEveryWidth) {
+  for (int width = 8; width < 200; ++width) {
+    for (const std::string& line : LiveBlock(Digits(), width, true))
+      EXPECT_LE(DisplayWidth(line), width) << line;
+  }
+}
+
+}  // namespace
+}  // namespace ringmaster::cli
