@@ -1,0 +1,74 @@
+// Optimizers: how a summed gradient changes the weights.
+//
+// All parameters of a model lie in one flat buffer (nn/parameter_layout.h), gradients in another of
+// the same layout, and an optimizer walks over both once. An update is purely local and
+// elementwise: the same inputs give the same bits on any rank and with any number of threads. The
+// optimizer's own memory (momentum, moments) is one or more flat buffers of the same layout, named,
+// so that a checkpoint can hold them. What an update needs to know of time comes in as an argument;
+// nothing is counted inside.
+//
+//   RM_ASSIGN_OR_RETURN(auto optimizer, optim::MakeOptimizer(config.optimizer, layout.size()));
+//   optimizer->Update(weights, gradient_sums,
+//                     {.step = step, .learning_rate = rate, .gradient_scale = 1.0 / labels});
+#ifndef RINGMASTER_RUNTIME_OPTIM_OPTIMIZER_H_
+#define RINGMASTER_RUNTIME_OPTIM_OPTIMIZER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+namespace ringmaster::training::v1alpha1 {
+struct Optimizer;
+}  // namespace ringmaster::training::v1alpha1
+
+namespace ringmaster::optim {
+
+// A buffer that lasts from step to step. The view is valid while the optimizer lives.
+struct StateBuffer {
+  std::string name;  // "momentum", "first_moment", "second_moment"
+  std::span<float> values;
+};
+
+struct UpdateOptions {
+  uint64_t step = 0;          // counted from 0
+  double learning_rate = 0;   // of this step: the base rate times the schedule's factor
+  double gradient_scale = 1;  // what makes the sum a mean: 1 / number of labels in the batch
+};
+
+// Not thread-safe; uses the process's threads (device/parallel.h) inside Update.
+class Optimizer {
+ public:
+  virtual ~Optimizer() = default;
+  Optimizer(const Optimizer&) = delete;
+  Optimizer& operator=(const Optimizer&) = delete;
+
+  // Changes `weights` and the state in place. Both spans have the length given to MakeOptimizer and
+  // must not overlap. Never fails: a gradient that is not finite makes weights that are not, so the
+  // caller looks at the loss first.
+  virtual void Update(std::span<float> weights, std::span<const float> gradient_sums,
+                      const UpdateOptions& options) = 0;
+
+  // What a checkpoint must hold, in a fixed order; empty for plain gradient descent. Restoring is
+  // copying into these. All zeros at the start.
+  virtual std::vector<StateBuffer> state() = 0;
+
+ protected:
+  Optimizer() = default;
+};
+
+// An optimizer for `size` weights. kInvalidArgument if the configuration makes no sense (Nesterov
+// without momentum, neither kind named).
+absl::StatusOr<std::unique_ptr<Optimizer>> MakeOptimizer(
+    const training::v1alpha1::Optimizer& config, size_t size);
+
+// The configuration's learning rate, before the schedule.
+double BaseLearningRate(const training::v1alpha1::Optimizer& config);
+
+}  // namespace ringmaster::optim
+
+#endif  // RINGMASTER_RUNTIME_OPTIM_OPTIMIZER_H_
