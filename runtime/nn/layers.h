@@ -1,0 +1,70 @@
+// Layers: what a network is written with. Each declares its parameters under its own name, adds its
+// nodes to the builder's graph, and returns the result; the first mistake sticks in the graph's
+// status and names the layer.
+//
+// Initial weights follow the activation that comes next:
+//   He, Zhang, Ren, Sun: "Delving deep into rectifiers", ICCV 2015, eq. 10: variance 2 / fan_in
+//   Glorot, Bengio: "Understanding the difficulty of training deep feedforward neural networks",
+//   AISTATS 2010, eq. 16: variance 2 / (fan_in + fan_out)
+// Both as uniform draws, bound sqrt(3 * variance): no library function, so the same bits
+// everywhere.
+#ifndef RINGMASTER_RUNTIME_NN_LAYERS_H_
+#define RINGMASTER_RUNTIME_NN_LAYERS_H_
+
+#include <cstdint>
+#include <string>
+
+#include "runtime/nn/model_builder.h"
+
+namespace ringmaster::nn {
+
+enum class WeightInit {
+  kKaiming,  // before a ReLU or GELU
+  kXavier,   // before a tanh, or nothing
+};
+
+Initialiser Kaiming(int64_t fan_in);
+Initialiser Xavier(int64_t fan_in, int64_t fan_out);
+// Uniform with this standard deviation.
+Initialiser OfDeviation(double deviation);
+
+struct Conv2dOptions {
+  int64_t channels = 0;  // output
+  int64_t kernel = 0;    // side of the square
+  int64_t stride = 1;
+  int64_t padding = 0;
+  bool bias = true;
+  WeightInit init = WeightInit::kKaiming;
+};
+
+// x [N, C, H, W]. Parameters NAME.weight [channels, C, kernel, kernel] and, with a bias, NAME.bias.
+ValueId Conv2d(ModelBuilder& b, const std::string& name, ValueId x, const Conv2dOptions& options);
+
+// x [..., in]. Parameters NAME.weight [features, in] and, with a bias, NAME.bias.
+ValueId Linear(ModelBuilder& b, const std::string& name, ValueId x, int64_t features, bool bias,
+               WeightInit init);
+// With weights drawn as `weight` says instead of by what follows.
+ValueId Linear(ModelBuilder& b, const std::string& name, ValueId x, int64_t features, bool bias,
+               Initialiser weight);
+
+// x [N, C] or [N, C, H, W]. Parameters NAME.gamma, NAME.beta; states NAME.running_mean,
+// NAME.running_variance. Training normalises by the shard's statistics, evaluation by the running
+// ones.
+ValueId BatchNorm(ModelBuilder& b, const std::string& name, ValueId x, double epsilon,
+                  double momentum);
+
+// x [..., D]. Parameters NAME.gamma, NAME.beta.
+ValueId LayerNorm(ModelBuilder& b, const std::string& name, ValueId x);
+
+// Nothing in an evaluation graph, or when the rate is 0.
+ValueId Dropout(ModelBuilder& b, const std::string& name, ValueId x, double rate);
+
+enum class PoolKind { kMax, kAverage };
+
+// x [N, C, H, W], windows `kernel` square.
+ValueId Pool(ModelBuilder& b, const std::string& name, ValueId x, PoolKind kind, int64_t kernel,
+             int64_t stride, int64_t padding);
+
+}  // namespace ringmaster::nn
+
+#endif  // RINGMASTER_RUNTIME_NN_LAYERS_H_

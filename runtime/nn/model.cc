@@ -1,0 +1,63 @@
+#include "runtime/nn/model.h"
+
+#include <fmt/format.h>
+
+#include "common/status.h"
+#include "proto/ringmaster/training/v1alpha1/trainer.api.h"
+#include "runtime/nn/model_builder.h"
+#include "runtime/nn/sequential.h"
+#include "runtime/nn/transformer.h"
+#include "runtime/nn/zoo.h"
+
+namespace ringmaster::nn {
+namespace {
+
+namespace config = training::v1alpha1;
+
+ValueId Inputs(ModelBuilder& b) {
+  const tensor::ValueSpec& sample = b.options().sample;
+  std::vector<int64_t> dims{b.options().batch};
+  dims.insert(dims.end(), sample.shape.dims().begin(), sample.shape.dims().end());
+  return b.graph().Input(kInputs, Shape(dims), sample.dtype);
+}
+
+absl::StatusOr<Model> BuildSequential(const std::string& name, const config::Sequential& layers,
+                                      const BuildOptions& options) {
+  if (options.sample.dtype != tensor::DType::kF32) {
+    return absl::InvalidArgumentError(fmt::format(
+        "{} needs samples of f32 features, the data has {}; train a transformer on text", name,
+        options.sample.ToString()));
+  }
+  ModelBuilder b(options);
+  const ValueId inputs = Inputs(b);
+  const ValueId logits = ApplySequential(b, layers, inputs);
+  return std::move(b).Finish(name, inputs, logits);
+}
+
+absl::StatusOr<Model> BuildTransformer(const config::Transformer& transformer,
+                                       const BuildOptions& options) {
+  ModelBuilder b(options);
+  const ValueId inputs = Inputs(b);
+  const ValueId logits = ApplyTransformer(b, transformer, inputs);
+  return std::move(b).Finish("transformer", inputs, logits);
+}
+
+absl::StatusOr<Model> Build(const config::Model& model, const BuildOptions& options) {
+  if (model.zoo) {
+    RM_ASSIGN_OR_RETURN(const config::Sequential layers, ZooLayers(*model.zoo, options.classes));
+    return BuildSequential(model.zoo->name, layers, options);
+  }
+  if (model.sequential) return BuildSequential("sequential", *model.sequential, options);
+  if (model.transformer) return BuildTransformer(*model.transformer, options);
+  return absl::InvalidArgumentError("name one of zoo, sequential and transformer");
+}
+
+}  // namespace
+
+absl::StatusOr<Model> BuildModel(const config::Model& config, const BuildOptions& options) {
+  absl::StatusOr<Model> model = Build(config, options);
+  if (!model.ok()) return Annotate(model.status(), "model");
+  return model;
+}
+
+}  // namespace ringmaster::nn

@@ -1,0 +1,58 @@
+// ModelBuilder: a graph under construction together with the list of its parameters and states. The
+// layers of layers.h are written against it. Errors stick in graph().status(), as everywhere in
+// graph/. Not thread-safe; lives for one BuildModel call.
+#ifndef RINGMASTER_RUNTIME_NN_MODEL_BUILDER_H_
+#define RINGMASTER_RUNTIME_NN_MODEL_BUILDER_H_
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runtime/graph/graph.h"
+#include "runtime/nn/model.h"
+
+namespace ringmaster::nn {
+
+using graph::Graph;
+using graph::ValueId;
+
+class ModelBuilder {
+ public:
+  explicit ModelBuilder(const BuildOptions& options) : options_(options) {}
+
+  const BuildOptions& options() const { return options_; }
+  bool training() const { return options_.mode == Mode::kTraining; }
+  Graph& graph() { return graph_; }
+  Shape shape(ValueId value) const { return graph_.shape(value); }
+
+  // Declares a trained f32 tensor.
+  ValueId Parameter(const std::string& name, const Shape& shape, Initialiser initialiser);
+
+  // Declares a state whose value the step's statistics move. In a training graph `statistic` is the
+  // shard's own one, and the result is invalid: nothing reads the state. In an evaluation graph
+  // `statistic` is ignored, and the result is the state.
+  ValueId RunningStatistic(const std::string& name, const Shape& shape, float initial,
+                           double momentum, ValueId statistic);
+
+  // Records that a layer cannot be built: "layer "NAME": MESSAGE". Returns an invalid value.
+  ValueId Fail(const std::string& layer, const std::string& message);
+
+  // Adds the loss, marks the outputs, differentiates a training graph, and gives the model away.
+  absl::StatusOr<Model> Finish(std::string name, ValueId inputs, ValueId logits) &&;
+
+ private:
+  absl::Status CheckLogits(ValueId logits) const;
+  absl::Status Differentiate(ValueId loss);
+
+  BuildOptions options_;
+  Graph graph_;
+  std::vector<nn::Parameter> parameters_;
+  std::vector<ValueId> parameter_ids_;
+  std::vector<State> states_;
+  size_t parameter_floats_ = 0;
+  size_t state_floats_ = 0;
+};
+
+}  // namespace ringmaster::nn
+
+#endif  // RINGMASTER_RUNTIME_NN_MODEL_BUILDER_H_
