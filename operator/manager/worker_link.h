@@ -30,8 +30,8 @@ class WorkerLink {
   virtual void Announce(const kube::ObjectKey& job, const reconcile::Announcement& round) = 0;
 
   // Sends a command to the worker whose pod has this UID. Dropped when it is not connected.
-  // DrainCommand, CheckpointNowCommand and StopCommand are repeated on later passes for as long as
-  // they hold; sending one twice must do no harm.
+  // DrainCommand and StopCommand are repeated on later passes for as long as they hold, and sending
+  // one twice must do no harm; CheckpointNowCommand and CheckpointCommittedCommand are sent once.
   virtual void Send(const kube::ObjectKey& job, const std::string& pod_uid,
                     const reconcile::WorkerCommand& command) = 0;
 

@@ -1,0 +1,150 @@
+#include <algorithm>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "common/sha256.h"
+#include "operator/reconcile/checkpoint_refs.h"
+#include "operator/reconcile/conditions.h"
+#include "operator/reconcile/names.h"
+#include "operator/reconcile/policies.h"
+#include "operator/reconcile/reasons.h"
+
+namespace ringmaster::reconcile {
+namespace {
+
+const ShardReport* ReportOf(const Pass& pass, const v1::Member& member, std::int64_t step) {
+  const WorkerView* view = pass.ViewOf(member.pod_uid);
+  if (view == nullptr) return nullptr;
+  for (const ShardReport& report : view->durable) {
+    if (report.round == pass.status.round && report.step == step) return &report;
+  }
+  return nullptr;
+}
+
+bool Exists(const Pass& pass, std::int64_t step) {
+  const auto& list = pass.status.checkpoints;
+  return std::any_of(list.begin(), list.end(), [&](const v1::CheckpointStatus& checkpoint) {
+    return checkpoint.step == step && checkpoint.round == pass.status.round;
+  });
+}
+
+// sha256 over the hexadecimal digests of the shard files in rank order, each with a line feed
+// behind it; nothing while a member has not reported this step.
+std::optional<std::string> DigestOf(const Pass& pass, std::int64_t step) {
+  Sha256 hash;
+  for (const v1::Member& member : pass.status.members) {
+    const ShardReport* report = ReportOf(pass, member, step);
+    if (report == nullptr) return std::nullopt;
+    hash.Update(report->digest);
+    hash.Update("\n");
+  }
+  return Hex(hash.Finish());
+}
+
+// Steps that rank 0 has reported in this round and that status does not hold, ascending.
+std::set<std::int64_t> Candidates(const Pass& pass) {
+  std::set<std::int64_t> steps;
+  if (pass.status.members.empty()) return steps;
+  const WorkerView* view = pass.ViewOf(pass.status.members.front().pod_uid);
+  if (view == nullptr) return steps;
+  for (const ShardReport& report : view->durable) {
+    if (report.round == pass.status.round && !Exists(pass, report.step)) steps.insert(report.step);
+  }
+  return steps;
+}
+
+// Puts the checkpoint in front of the list; the oldest past `keep`, and one of the same step from
+// an earlier round, which its files have replaced, leave it.
+void Commit(Pass& pass, v1::CheckpointStatus checkpoint) {
+  auto& list = pass.status.checkpoints;
+  std::erase_if(list, [&](const auto& other) { return other.step == checkpoint.step; });
+  list.insert(list.begin(), checkpoint);
+  CheckpointCommittedCommand command{.checkpoint = ToRef(checkpoint)};
+  while (list.size() > static_cast<std::size_t>(std::max(pass.spec.checkpoint.keep, 1))) {
+    command.dropped.push_back(ToRef(list.back()));
+    list.pop_back();
+  }
+  if (pass.status.progress) pass.status.progress->last_checkpoint_step = checkpoint.step;
+  SetCondition(pass, kConditionCheckpoints, true, kReasonCheckpointCommitted,
+               fmt::format("The checkpoint of step {} is complete.", checkpoint.step));
+  pass.Note(false, kReasonCheckpointCommitted,
+            fmt::format("The checkpoint of step {} is complete: {} in round {}, sha256:{}.",
+                        checkpoint.step, Count(checkpoint.world_size, "shard file"),
+                        checkpoint.round, checkpoint.digest.substr(0, 12)));
+  pass.Broadcast(command);
+}
+
+void CommitWhole(Pass& pass) {
+  for (const std::int64_t step : Candidates(pass)) {
+    if (const std::optional<std::string> digest = DigestOf(pass, step)) {
+      Commit(pass, {.step = step,
+                    .round = pass.status.round,
+                    .digest = *digest,
+                    .world_size = static_cast<std::int32_t>(pass.status.members.size()),
+                    .time = pass.now});
+    }
+  }
+}
+
+// A checkpoint that does not load everywhere does not exist: its entry goes, its files stay for
+// whoever wants to look at them. The commit's time tells an old complaint from a new one.
+void DropRejected(Pass& pass) {
+  for (const v1::Member& member : pass.status.members) {
+    const WorkerView* view = pass.ViewOf(member.pod_uid);
+    if (view == nullptr) continue;
+    for (const CheckpointTrouble& trouble : view->checkpoint_rejections) {
+      const auto dropped =
+          std::erase_if(pass.status.checkpoints, [&](const v1::CheckpointStatus& checkpoint) {
+            return checkpoint.step == trouble.step && checkpoint.time < trouble.time;
+          });
+      if (dropped == 0) continue;
+      pass.Note(
+          true, kReasonCheckpointRejected,
+          fmt::format("The checkpoint of step {} does not load on worker {} and is skipped: {}",
+                      trouble.step, member.pod, trouble.message));
+    }
+  }
+}
+
+std::string WhatStays(const Pass& pass) {
+  if (pass.status.checkpoints.empty()) return "There is none before it.";
+  return fmt::format("The one of step {} stays.", pass.status.checkpoints.front().step);
+}
+
+// The first member's failure that has happened since the last checkpoint, if any.
+void NameFailure(Pass& pass) {
+  const auto& list = pass.status.checkpoints;
+  const Time last = list.empty() ? Time() : list.front().time.value_or(Time());
+  for (const v1::Member& member : pass.status.members) {
+    const WorkerView* view = pass.ViewOf(member.pod_uid);
+    if (view == nullptr || view->checkpoint_failures.empty()) continue;
+    const CheckpointTrouble& trouble = view->checkpoint_failures.back();
+    if (trouble.time <= last) continue;
+    const std::string text =
+        fmt::format("Worker {} could not write its part of the checkpoint of step {}: {}. {}",
+                    member.pod, trouble.step, trouble.message, WhatStays(pass));
+    const v1::Condition* before = FindCondition(pass.status, kConditionCheckpoints);
+    if (before != nullptr && before->message == text) return;
+    SetCondition(pass, kConditionCheckpoints, false, kReasonCheckpointFailed, text);
+    pass.Note(true, kReasonCheckpointFailed, text);
+    return;
+  }
+}
+
+}  // namespace
+
+CheckpointRef ToRef(const v1::CheckpointStatus& checkpoint) {
+  return {.step = checkpoint.step,
+          .round = checkpoint.round,
+          .digest = checkpoint.digest,
+          .world_size = checkpoint.world_size};
+}
+
+void ApplyCheckpoints(Pass& pass) {
+  CommitWhole(pass);
+  DropRejected(pass);
+  NameFailure(pass);
+}
+
+}  // namespace ringmaster::reconcile

@@ -1,0 +1,100 @@
+#include "operator/reconcile/completion.h"
+
+#include <algorithm>
+#include <span>
+
+#include <fmt/format.h>
+
+#include "operator/reconcile/conditions.h"
+#include "operator/reconcile/names.h"
+#include "operator/reconcile/policies.h"
+#include "operator/reconcile/reasons.h"
+
+namespace ringmaster::reconcile {
+namespace {
+
+const FinishedReport* ReportOf(const Pass& pass, const Slot& slot) {
+  if (slot.member == nullptr || slot.view == nullptr || !slot.view->finished) return nullptr;
+  return slot.view->finished->round == pass.status.round ? &*slot.view->finished : nullptr;
+}
+
+bool PodSucceeded(const Slot& slot) {
+  return slot.pod != nullptr && slot.pod->phase == PodPhase::kSucceeded;
+}
+
+bool WorkerZeroDecides(const Pass& pass) {
+  return pass.spec.success_policy == v1::SuccessPolicy::kWorkerZero;
+}
+
+// The slots that must be done for the job to be.
+std::span<const Slot> Deciding(const Pass& pass) {
+  const std::span<const Slot> all(pass.slots);
+  return WorkerZeroDecides(pass) ? all.first(std::min<std::size_t>(1, all.size())) : all;
+}
+
+// The result counts once every deciding worker is through: it has said so, or has left with exit
+// code 0 in a round whose others have said so. A worker that dies before its last checkpoint is on
+// disk must not be covered up by a faster one.
+void StoreResult(Pass& pass) {
+  const FinishedReport* report = nullptr;
+  for (const Slot& slot : Deciding(pass)) {
+    const FinishedReport* own = ReportOf(pass, slot);
+    if (own == nullptr && !PodSucceeded(slot)) return;
+    if (report == nullptr) report = own;
+  }
+  if (report == nullptr) return;
+  pass.status.result = v1::TrainingResult{.weights_sha256 = report->weights_sha256,
+                                          .steps = report->steps,
+                                          .accuracy = report->accuracy,
+                                          .loss = report->loss};
+  SetCondition(
+      pass, kConditionTraining, false, kReasonCompleted,
+      fmt::format("Training is over after {} steps; the workers are leaving.", report->steps));
+}
+
+// Workers that have nothing left to do may take a while to leave, or die in leaving: neither
+// changes the result.
+bool HaveLeft(Pass& pass) {
+  const v1::Condition* training = FindCondition(pass.status, kConditionTraining);
+  const Time patience_ends =
+      training->last_transition_time.value_or(pass.now) + pass.in.settings.drain_timeout;
+  if (pass.now >= patience_ends) return true;
+  pass.WakeAt(patience_ends);
+  const auto deciding = Deciding(pass);
+  return std::all_of(deciding.begin(), deciding.end(),
+                     [](const Slot& slot) { return slot.pod == nullptr || slot.pod->Terminal(); });
+}
+
+void CompleteNative(Pass& pass) {
+  if (!pass.status.result) StoreResult(pass);
+  if (!pass.status.result || !HaveLeft(pass)) return;
+  const v1::TrainingResult& result = *pass.status.result;
+  pass.Succeed(fmt::format("Trained {} steps to accuracy {:.4f}; weights sha256:{}.", result.steps,
+                           result.accuracy, result.weights_sha256));
+}
+
+void CompleteForeign(Pass& pass) {
+  const auto deciding = Deciding(pass);
+  if (!std::all_of(deciding.begin(), deciding.end(), PodSucceeded)) return;
+  pass.Succeed(WorkerZeroDecides(pass) ? "Worker 0 has ended with exit code 0."
+                                       : fmt::format("All {} have ended with exit code 0.",
+                                                     Count(pass.slots.size(), "worker")));
+}
+
+}  // namespace
+
+bool TrainingIsOver(const Pass& pass) {
+  return pass.status.result ||
+         std::any_of(pass.slots.begin(), pass.slots.end(),
+                     [&](const Slot& s) { return ReportOf(pass, s) != nullptr; });
+}
+
+void ApplyCompletion(Pass& pass) {
+  if (pass.Native()) {
+    CompleteNative(pass);
+  } else {
+    CompleteForeign(pass);
+  }
+}
+
+}  // namespace ringmaster::reconcile

@@ -1,0 +1,72 @@
+// What one pass wants done. The order in which it is carried out is part of the contract
+// (operator/manager/executor.h): first the status is stored, with the resourceVersion that the
+// decision was computed from; only when that has succeeded is anyone told, is anything created or
+// deleted, and are events recorded. A crash between any two of these leaves a status from which
+// the next pass decides the rest again.
+#ifndef RINGMASTER_OPERATOR_RECONCILE_DECISION_H_
+#define RINGMASTER_OPERATOR_RECONCILE_DECISION_H_
+
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "common/clock.h"
+#include "operator/controller/reconciler.h"
+#include "operator/kube/types.h"
+#include "operator/reconcile/worker_command.h"
+#include "proto/ringmaster/training/v1alpha1/training_job.api.h"
+
+namespace ringmaster::reconcile {
+
+// A pod to create. Its name carries the incarnation that the status holds already, so an
+// AlreadyExists from the API is either this very pod (same owner) or a stranger's.
+struct CreatePod {
+  kube::Json pod;
+};
+// Deletes this pod and no other of its name.
+struct DeletePod {
+  std::string name;
+  std::string uid;
+};
+struct CreateService {
+  kube::Json service;
+};
+struct DeleteService {
+  std::string name;
+  std::string uid;
+};
+// Deletes the job itself; what it owns is garbage collected.
+struct DeleteJob {
+  std::string uid;
+};
+struct RecordEvent {
+  bool warning = false;
+  std::string reason;
+  std::string message;
+};
+struct SendCommand {
+  std::string pod_uid;
+  WorkerCommand command;
+};
+
+using Action = std::variant<CreatePod, DeletePod, CreateService, DeleteService, DeleteJob,
+                            RecordEvent, SendCommand>;
+
+struct Decision {
+  std::vector<Action> actions;
+  // The whole new status, to be stored if it differs from the observed one. Absent when the job is
+  // not ours to write.
+  std::optional<training::v1alpha1::TrainingJobStatus> status;
+  // The round in force, for workers that have not heard of it.
+  std::optional<Announcement> announce;
+  // Done, or RequeueAfter the next moment that matters. Terminal: the object can never be
+  // reconciled.
+  controller::ReconcileResult result;
+};
+
+}  // namespace ringmaster::reconcile
+
+#endif  // RINGMASTER_OPERATOR_RECONCILE_DECISION_H_

@@ -1,0 +1,105 @@
+#include "operator/reconcile/losses.h"
+
+#include <algorithm>
+#include <tuple>
+
+#include "operator/reconcile/completion.h"
+#include "operator/reconcile/conditions.h"
+#include "operator/reconcile/names.h"
+#include "operator/reconcile/reasons.h"
+
+namespace ringmaster::reconcile {
+namespace {
+
+// Whether a peer has said, in the round in force, that this member is lost.
+bool PeersSayLost(const Pass& pass, const Slot& slot) {
+  if (slot.member == nullptr) return false;
+  for (const WorkerView& view : pass.in.workers.workers) {
+    for (const PeerLostReport& report : view.peers_lost) {
+      if (report.round == pass.status.round && report.rank == slot.member->rank) return true;
+    }
+  }
+  return false;
+}
+
+// When the silence of a running member began. One that this operator has never heard of is silent
+// since the operator listens, or since the round began, if that is later.
+Time SilentSince(const Pass& pass, const Slot& slot) {
+  if (slot.view != nullptr) return slot.view->disconnected_at.value_or(slot.view->last_heard);
+  const v1::Condition* training = FindCondition(pass.status, kConditionTraining);
+  const bool later = training != nullptr && training->last_transition_time &&
+                     *training->last_transition_time > pass.in.workers.since;
+  return later ? *training->last_transition_time : pass.in.workers.since;
+}
+
+std::optional<Time> SilentLoss(Pass& pass, const Slot& slot) {
+  if (slot.member == nullptr || !slot.pod->Running()) return std::nullopt;
+  if (slot.view != nullptr && slot.view->connected) return std::nullopt;
+  const Duration patience = PeersSayLost(pass, slot) ? pass.in.settings.reconnect_timeout / 2
+                                                     : pass.in.settings.reconnect_timeout;
+  const Time since = SilentSince(pass, slot);
+  if (pass.now >= since + patience) return since;
+  pass.WakeAt(since + patience);
+  return std::nullopt;
+}
+
+// A native worker that left with exit code 0 although training is not over: it was asked to leave.
+// Its word that training is over may still be on the way, so this waits for a moment.
+std::optional<Time> EarlyLeaver(Pass& pass, const Slot& slot) {
+  if (!pass.Native() || TrainingIsOver(pass)) return std::nullopt;
+  const Time since = slot.pod->finished_at.value_or(pass.now - pass.in.settings.root_cause_wait);
+  if (slot.view != nullptr && slot.view->drained_step) return since;
+  if (pass.now >= since + pass.in.settings.root_cause_wait) return since;
+  pass.WakeAt(since + pass.in.settings.root_cause_wait);
+  return std::nullopt;
+}
+
+std::optional<Time> LostSince(Pass& pass, const Slot& slot) {
+  if (slot.pod == nullptr) {
+    return slot.member == nullptr ? std::nullopt : std::optional<Time>(pass.now);
+  }
+  const PodFacts& pod = *slot.pod;
+  if (pod.phase == PodPhase::kSucceeded) return EarlyLeaver(pass, slot);
+  if (slot.view != nullptr && slot.view->exited && slot.view->exited->exit_code != 0) {
+    return slot.view->exited->time;
+  }
+  if (pod.phase == PodPhase::kFailed) return pod.finished_at.value_or(pass.now);
+  if (pod.deleting || pod.phase == PodPhase::kUnknown) return pass.now;
+  return SilentLoss(pass, slot);
+}
+
+// A pod that was made before the latest incident of the round in force fell with it.
+bool Counted(const Pass& pass, const Slot& slot) {
+  if (!pass.status.restarts || pass.status.restarts->recent.empty()) return false;
+  if (pass.status.restarts->recent.back().round != pass.status.round) return false;
+  return slot.pod == nullptr || slot.pod->incidents < pass.status.restarts->total;
+}
+
+}  // namespace
+
+std::vector<Loss> FindLosses(Pass& pass) {
+  std::vector<Loss> losses;
+  for (const Slot& slot : pass.slots) {
+    const std::optional<Time> since = LostSince(pass, slot);
+    if (!since) continue;
+    losses.push_back({.index = slot.index,
+                      .pod = PodName(pass.name, slot.index, *pass.IncarnationOf(slot.index)),
+                      .since = std::min(*since, pass.now),
+                      .verdict = Classify(slot.pod, slot.view, pass.Native()),
+                      .counted = Counted(pass, slot)});
+  }
+  return losses;
+}
+
+const Loss* RootOf(const std::vector<Loss>& losses) {
+  const Loss* root = nullptr;
+  const auto rank = [](const Loss& loss) {
+    return std::tuple(loss.verdict.consequence, loss.since, loss.index);
+  };
+  for (const Loss& loss : losses) {
+    if (!loss.counted && (root == nullptr || rank(loss) < rank(*root))) root = &loss;
+  }
+  return root;
+}
+
+}  // namespace ringmaster::reconcile

@@ -1,0 +1,111 @@
+#include "operator/reconcile/pod_facts.h"
+
+#include <charconv>
+#include <string_view>
+
+#include <nlohmann/json.hpp>
+
+#include "common/contract.h"
+#include "operator/kube/object.h"
+#include "operator/reconcile/names.h"
+
+namespace ringmaster::reconcile {
+namespace {
+
+using kube::Find;
+using kube::FindString;
+using kube::Json;
+
+std::int64_t Number(const std::optional<std::string>& text, std::int64_t otherwise) {
+  std::int64_t value = otherwise;
+  if (!text) return otherwise;
+  const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), value);
+  return error == std::errc() && end == text->data() + text->size() ? value : otherwise;
+}
+
+PodPhase ReadPhase(const Json& pod) {
+  const std::string phase = FindString(pod, {"status", "phase"});
+  if (phase == "Running") return PodPhase::kRunning;
+  if (phase == "Succeeded") return PodPhase::kSucceeded;
+  if (phase == "Failed") return PodPhase::kFailed;
+  if (phase == "Unknown") return PodPhase::kUnknown;
+  return PodPhase::kPending;
+}
+
+std::optional<Time> ReadTime(const Json& object, kube::FieldPath path) {
+  const std::string text = FindString(object, path);
+  if (text.empty()) return std::nullopt;
+  const absl::StatusOr<Time> time = ParseTime(text);
+  return time.ok() ? std::optional<Time>(*time) : std::nullopt;
+}
+
+bool Failed(const Json& container) {
+  return kube::FindInt(container, {"state", "terminated", "exitCode"}).value_or(0) != 0;
+}
+
+// The container whose state speaks for the pod; null before the kubelet has reported any. Init
+// containers that wait or failed come first: the others have not begun then.
+const Json* DecidingContainer(const Json& pod) {
+  const Json* first = nullptr;
+  for (const std::string_view list : {"initContainerStatuses", "containerStatuses"}) {
+    const Json* statuses = Find(pod, {"status", list});
+    if (statuses == nullptr || !statuses->is_array()) continue;
+    const bool init = list == "initContainerStatuses";
+    for (const Json& status : *statuses) {
+      if (Failed(status)) return &status;
+      if (init && Find(status, {"state", "waiting"}) == nullptr) continue;
+      if (first == nullptr) first = &status;
+    }
+  }
+  return first;
+}
+
+void ReadContainer(const Json& container, PodFacts& facts) {
+  facts.waiting_reason = FindString(container, {"state", "waiting", "reason"});
+  facts.waiting_message = FindString(container, {"state", "waiting", "message"});
+  facts.started_at = ReadTime(container, {"state", "running", "startedAt"});
+  if (Find(container, {"state", "terminated"}) == nullptr) return;
+  facts.exit_code =
+      static_cast<int>(kube::FindInt(container, {"state", "terminated", "exitCode"}).value_or(0));
+  facts.exit_reason = FindString(container, {"state", "terminated", "reason"});
+  facts.exit_message = FindString(container, {"state", "terminated", "message"});
+  facts.started_at = ReadTime(container, {"state", "terminated", "startedAt"});
+  facts.finished_at = ReadTime(container, {"state", "terminated", "finishedAt"});
+}
+
+void ReadConditions(const Json& pod, PodFacts& facts) {
+  const Json* conditions = Find(pod, {"status", "conditions"});
+  if (conditions == nullptr || !conditions->is_array()) return;
+  for (const Json& condition : *conditions) {
+    const std::string type = FindString(condition, {"type"});
+    const std::string status = FindString(condition, {"status"});
+    if (type == "PodScheduled" && status == "False") {
+      facts.unschedulable = FindString(condition, {"message"});
+      if (facts.unschedulable.empty()) facts.unschedulable = FindString(condition, {"reason"});
+    } else if (type == "DisruptionTarget" && status == "True") {
+      facts.disruption = FindString(condition, {"reason"});
+      facts.disruption_message = FindString(condition, {"message"});
+    }
+  }
+}
+
+}  // namespace
+
+PodFacts ReadPod(const Json& pod) {
+  PodFacts facts;
+  facts.name = kube::Name(pod);
+  facts.uid = kube::Uid(pod);
+  facts.index = static_cast<int>(Number(kube::Label(pod, contract::kLabelIndex), -1));
+  facts.incarnation = static_cast<int>(Number(kube::Label(pod, contract::kLabelIncarnation), -1));
+  facts.incidents = Number(kube::Annotation(pod, kAnnotationIncidents), 0);
+  facts.phase = ReadPhase(pod);
+  facts.deleting = kube::IsDeleting(pod);
+  facts.reason = FindString(pod, {"status", "reason"});
+  facts.message = FindString(pod, {"status", "message"});
+  facts.node = FindString(pod, {"spec", "nodeName"});
+  if (const Json* container = DecidingContainer(pod)) ReadContainer(*container, facts);
+  ReadConditions(pod, facts);
+  return facts;
+}
+
+}  // namespace ringmaster::reconcile

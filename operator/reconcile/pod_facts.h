@@ -1,0 +1,51 @@
+// What reconcile needs to know of a pod, read once from the object.
+#ifndef RINGMASTER_OPERATOR_RECONCILE_POD_FACTS_H_
+#define RINGMASTER_OPERATOR_RECONCILE_POD_FACTS_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "common/clock.h"
+
+namespace ringmaster::reconcile {
+
+enum class PodPhase { kPending, kRunning, kSucceeded, kFailed, kUnknown };
+
+struct PodFacts {
+  std::string name;
+  std::string uid;
+  int index = -1;              // -1: the label is missing or no number
+  int incarnation = -1;        // likewise
+  std::int64_t incidents = 0;  // kAnnotationIncidents
+  PodPhase phase = PodPhase::kPending;
+  bool deleting = false;
+
+  // The container that decides: the first that failed, else the first of the pod.
+  std::optional<int> exit_code;
+  std::string exit_reason;   // "OOMKilled", "Error", "StartError"
+  std::string exit_message;  // the termination message
+  std::optional<Time> finished_at;
+  std::optional<Time> started_at;
+  std::string waiting_reason;  // "ImagePullBackOff"
+  std::string waiting_message;
+
+  // The pod as a whole.
+  std::string reason;      // status.reason: "Evicted", "NodeLost"
+  std::string message;     // status.message
+  std::string disruption;  // the reason of a true DisruptionTarget condition
+  std::string disruption_message;
+  std::string unschedulable;  // the scheduler's words, while it finds no node
+  std::string node;
+
+  bool Terminal() const { return phase == PodPhase::kSucceeded || phase == PodPhase::kFailed; }
+  bool Running() const { return phase == PodPhase::kRunning && !deleting; }
+};
+
+PodFacts ReadPod(const nlohmann::json& pod);
+
+}  // namespace ringmaster::reconcile
+
+#endif  // RINGMASTER_OPERATOR_RECONCILE_POD_FACTS_H_

@@ -1,0 +1,51 @@
+#include "operator/reconcile/reconcile.h"
+
+#include "common/contract.h"
+#include "operator/kube/object.h"
+#include "operator/reconcile/pass.h"
+#include "operator/reconcile/policies.h"
+
+namespace ringmaster::reconcile {
+namespace {
+
+using Policy = void (*)(Pass&);
+
+// What a job that is neither suspended nor over goes through. Any of them may end it.
+constexpr Policy kRunning[] = {
+    ApplyActiveDeadline, ApplyRestart,       ApplyScaling, ApplyRounds,
+    ApplyPending,        ApplyStartDeadline, ApplyService, ApplyPods,
+};
+
+void Run(Pass& pass) {
+  ApplyCheckpoints(pass);
+  ApplyProgress(pass);
+  ApplyCompletion(pass);
+  if (pass.Finished() || ApplySuspend(pass)) return;
+  for (const Policy policy : kRunning) {
+    policy(pass);
+    if (pass.Finished()) return;
+  }
+}
+
+bool Ours(const Observed& observed) {
+  return observed.job.spec.managed_by == contract::kControllerName &&
+         kube::FindString(observed.job.metadata, {"deletionTimestamp"}).empty();
+}
+
+}  // namespace
+
+Decision Reconcile(const Observed& observed) {
+  if (!Ours(observed)) return Decision{.result = controller::Done{}};
+  Pass pass(observed);
+  if (!pass.Finished()) {
+    Run(pass);
+    ApplySummary(pass);
+  }
+  if (pass.Finished()) {
+    ApplyCleanup(pass);
+    ApplyTtl(pass);
+  }
+  return pass.Take();
+}
+
+}  // namespace ringmaster::reconcile

@@ -1,0 +1,80 @@
+#include "operator/reconcile/scaling.h"
+
+#include <set>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "operator/reconcile/conditions.h"
+#include "operator/reconcile/names.h"
+#include "operator/reconcile/policies.h"
+#include "operator/reconcile/reasons.h"
+
+namespace ringmaster::reconcile {
+namespace {
+
+// Indices past the wanted number that have a pod still counted on, ascending.
+std::set<int> Surplus(const Pass& pass) {
+  std::set<int> indices;
+  for (const PodFacts& pod : pass.pods) {
+    const bool wanted = pod.index < static_cast<int>(pass.slots.size());
+    if (!wanted && !pass.Outdated(pod)) indices.insert(pod.index);
+  }
+  return indices;
+}
+
+bool InRound(const Pass& pass, const std::set<int>& indices) {
+  for (const PodFacts& pod : pass.pods) {
+    if (!indices.contains(pod.index)) continue;
+    for (const v1::Member& member : pass.status.members) {
+      if (member.pod_uid == pod.uid) return true;
+    }
+  }
+  return false;
+}
+
+std::string Names(const Pass& pass, const std::set<int>& indices) {
+  std::vector<std::string> names;
+  for (const int index : indices) {
+    names.push_back(PodName(pass.name, index, pass.IncarnationOf(index).value_or(0)));
+  }
+  return NameList(names);
+}
+
+}  // namespace
+
+bool ReadyToResize(Pass& pass, const char* reason, const std::string& message) {
+  if (!pass.Native() || !IsTrue(pass.status, kConditionTraining)) return true;
+  if (SetCondition(pass, kConditionResizing, true, reason, message)) {
+    pass.Note(false, reason, message);
+    pass.Broadcast(CheckpointNowCommand{});
+    pass.WakeAt(pass.now + pass.in.settings.drain_timeout);
+    return false;
+  }
+  const Time since = FindCondition(pass.status, kConditionResizing)->last_transition_time.value();
+  const auto& checkpoints = pass.status.checkpoints;
+  const bool saved = !checkpoints.empty() && checkpoints.front().time > since;
+  const Time ends = since + pass.in.settings.drain_timeout;
+  if (!saved && pass.now < ends) {
+    pass.WakeAt(ends);
+    return false;
+  }
+  RemoveCondition(pass.status, kConditionResizing);
+  return true;
+}
+
+void ApplyScaling(Pass& pass) {
+  if (pass.status.result) return;
+  const std::set<int> surplus = Surplus(pass);
+  if (surplus.empty()) return;
+  const std::string text = fmt::format("{} of {} wanted: {} will leave after a checkpoint.",
+                                       Count(pass.slots.size() + surplus.size(), "worker"),
+                                       pass.slots.size(), Names(pass, surplus));
+  if (InRound(pass, surplus) && !ReadyToResize(pass, kReasonScalingDown, text)) return;
+  pass.Note(false, kReasonScalingDown,
+            fmt::format("spec.workers.replicas is {}: {} leave.", pass.slots.size(),
+                        Names(pass, surplus)));
+  for (const int index : surplus) pass.NextIncarnation(index);
+}
+
+}  // namespace ringmaster::reconcile

@@ -1,0 +1,137 @@
+#include "operator/reconcile/worker_pod.h"
+
+#include <string_view>
+
+#include "common/contract.h"
+#include "operator/kube/object.h"
+#include "operator/reconcile/names.h"
+
+namespace ringmaster::reconcile {
+namespace {
+
+using kube::Json;
+
+Json FieldEnv(const char* name, const char* path) {
+  return {{"name", name}, {"valueFrom", {{"fieldRef", {{"fieldPath", path}}}}}};
+}
+
+// Sets a variable, replacing one of the same name.
+void SetEnv(Json& env, Json variable) {
+  for (Json& entry : env) {
+    if (entry.value("name", "") == variable["name"]) {
+      entry = std::move(variable);
+      return;
+    }
+  }
+  env.push_back(std::move(variable));
+}
+
+bool HasEnv(const Json& env, std::string_view name) {
+  for (const Json& entry : env) {
+    if (entry.value("name", "") == name) return true;
+  }
+  return false;
+}
+
+std::string WorkerConfigJson(const Pass& pass) {
+  v1::WorkerConfig config{.trainer = *pass.spec.trainer, .checkpoint = pass.spec.checkpoint};
+  if (!config.checkpoint.volume.is_null()) {
+    config.checkpoint.volume = nullptr;
+    config.checkpoint.directory = kCheckpointMount;
+  } else if (!config.checkpoint.directory) {
+    config.checkpoint.directory = pass.in.settings.checkpoint_directory;
+  }
+  return v1::ToJson(config).dump();
+}
+
+void AddEnvironment(const Pass& pass, Json& container) {
+  Json& env = container["env"];
+  if (!env.is_array()) env = Json::array();
+  for (const auto& [name, value] : pass.in.settings.worker_env) {
+    if (!HasEnv(env, name)) SetEnv(env, {{"name", name}, {"value", value}});
+  }
+  SetEnv(env, {{"name", contract::kEnvNamespace}, {"value", pass.ns}});
+  SetEnv(env, {{"name", contract::kEnvJob}, {"value", pass.name}});
+  SetEnv(env, FieldEnv(contract::kEnvPodName, "metadata.name"));
+  SetEnv(env, FieldEnv(contract::kEnvPodUid, "metadata.uid"));
+  SetEnv(env, FieldEnv(contract::kEnvPodIp, "status.podIP"));
+  SetEnv(env, {{"name", contract::kEnvRendezvous}, {"value", pass.in.settings.rendezvous}});
+  SetEnv(env, {{"name", contract::kEnvWorkspace}, {"value", pass.in.settings.workspace}});
+  if (pass.Native()) {
+    SetEnv(env, {{"name", contract::kEnvTrainerConfig}, {"value", WorkerConfigJson(pass)}});
+  }
+}
+
+void AddCheckpointVolume(const Pass& pass, Json& spec, Json& container) {
+  if (pass.spec.checkpoint.volume.is_null()) return;
+  Json volume = pass.spec.checkpoint.volume;
+  volume["name"] = kCheckpointVolume;
+  spec["volumes"].push_back(std::move(volume));
+  container["volumeMounts"].push_back(
+      {{"name", kCheckpointVolume}, {"mountPath", kCheckpointMount}});
+}
+
+// The launcher becomes PID 1 and starts what the template would have started.
+void PutLauncherFirst(const Pass& pass, Json& container) {
+  Json command = pass.in.settings.launcher_command;
+  if (!pass.Native()) {
+    command.push_back("--");
+    for (const char* field : {"command", "args"}) {
+      if (!container.contains(field)) continue;
+      for (const Json& word : container[field]) command.push_back(word);
+    }
+    container.erase("args");
+  }
+  container["command"] = std::move(command);
+}
+
+Json& WorkerContainer(const Pass& pass, Json& spec) {
+  Json& containers = spec["containers"];
+  if (!containers.is_array() || containers.empty()) containers = Json::array({Json::object()});
+  Json& container = containers.front();
+  if (!container.contains("name")) container["name"] = kWorkerContainer;
+  if (!container.contains("image")) container["image"] = pass.in.settings.worker_image;
+  return container;
+}
+
+void SetMetadata(const Pass& pass, int index, int incarnation, Json& pod) {
+  Json& metadata = pod["metadata"];
+  metadata["name"] = PodName(pass.name, index, incarnation);
+  metadata["namespace"] = pass.ns;
+  kube::SetLabel(pod, contract::kLabelJob, pass.name);
+  kube::SetLabel(pod, contract::kLabelIndex, std::to_string(index));
+  kube::SetLabel(pod, contract::kLabelIncarnation, std::to_string(incarnation));
+  kube::SetLabel(pod, contract::kLabelManagedBy, kManagedBy);
+  const int incidents = pass.status.restarts ? pass.status.restarts->total : 0;
+  kube::SetAnnotation(pod, kAnnotationIncidents, std::to_string(incidents));
+  kube::AddOwnerReference(pod, OwnerReferenceOf(pass));
+}
+
+}  // namespace
+
+Json BuildWorkerPod(const Pass& pass, int index, int incarnation) {
+  Json pod = pass.spec.workers.template_.is_object() ? pass.spec.workers.template_ : Json::object();
+  pod["apiVersion"] = kube::kPod.ApiVersion();
+  pod["kind"] = kube::kPod.kind;
+  SetMetadata(pass, index, incarnation, pod);
+  Json& spec = pod["spec"];
+  spec["restartPolicy"] = "Never";
+  if (!pass.Native()) {
+    spec["hostname"] = PodName(pass.name, index, incarnation);
+    spec["subdomain"] = pass.name;
+  }
+  if (pass.spec.scheduling.priority_class_name) {
+    spec["priorityClassName"] = *pass.spec.scheduling.priority_class_name;
+  }
+  Json& container = WorkerContainer(pass, spec);
+  PutLauncherFirst(pass, container);
+  AddEnvironment(pass, container);
+  AddCheckpointVolume(pass, spec, container);
+  return pod;
+}
+
+Json OwnerReferenceOf(const Pass& pass) {
+  return kube::OwnerReference(kube::kTrainingJob, Json{{"metadata", pass.in.job.metadata}});
+}
+
+}  // namespace ringmaster::reconcile
