@@ -72,7 +72,7 @@ struct OpDefinition {
 const OpDefinition* FindOp(std::string_view type);
 
 // All definitions, for tests that walk over every op.
-std::span<const OpDefinition> AllOps();
+std::span<const OpDefinition* const> AllOps();
 
 }  // namespace ringmaster::graph
 

@@ -61,6 +61,9 @@ ValueId Scale(Graph& g, ValueId x, double factor, std::string_view name = "");
 // element's place in the sample): never by rank or shard. Leave it out of an evaluation graph.
 ValueId Dropout(Graph& g, ValueId x, double rate, std::string_view name = "");
 
+// A tensor that holds `value` everywhere.
+ValueId Constant(Graph& g, double value, const ValueSpec& spec, std::string_view name = "");
+
 // --- Shape -------------------------------------------------------------------------------------
 
 // The same elements under another shape; no memory is touched.

@@ -1,0 +1,25 @@
+// What the schema cannot say about a TrainingJob: conditions between values that need arithmetic,
+// or knowledge of what a network is. `ringmaster validate` and `run` report them before anything
+// starts; on a cluster, where a CRD alone admits objects, the reconciler reports them in a
+// condition. Pure functions; thread-safe.
+#ifndef RINGMASTER_OPERATOR_API_VALIDATION_H_
+#define RINGMASTER_OPERATOR_API_VALIDATION_H_
+
+#include <vector>
+
+#include "proto/ringmaster/training/v1alpha1/training_job.api.h"
+#include "proto/schema/check.h"
+
+namespace ringmaster::api {
+
+// Every problem of a job that has passed the schema's check; derived defaults are applied to a copy
+// first.
+std::vector<schema::Problem> Validate(const training::v1alpha1::TrainingJob& job);
+
+// The part of it that concerns spec.trainer alone; paths begin with "spec.trainer". Used by
+// Validate.
+std::vector<schema::Problem> ValidateTrainer(const training::v1alpha1::TrainerConfig& trainer);
+
+}  // namespace ringmaster::api
+
+#endif  // RINGMASTER_OPERATOR_API_VALIDATION_H_

@@ -1,0 +1,185 @@
+#include "operator/rendezvous/front_door.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cerrno>
+#include <cstring>
+#include <netdb.h>
+#include <poll.h>
+#include <string_view>
+#include <unistd.h>
+#include <vector>
+
+#include <arpa/inet.h>
+#include <fmt/format.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+
+#include "common/status.h"
+
+namespace ringmaster::rendezvous {
+namespace {
+
+// What every HTTP/2 client says first (RFC 9113, section 3.4).
+constexpr std::string_view kPreface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+constexpr size_t kMaxGuests = 256;
+constexpr int kBacklog = 1024;
+constexpr int kPollMilliseconds = 200;
+
+struct AddressInfoDeleter {
+  void operator()(addrinfo* info) const { ::freeaddrinfo(info); }
+};
+using AddressInfo = std::unique_ptr<addrinfo, AddressInfoDeleter>;
+
+absl::StatusOr<AddressInfo> Resolve(const std::string& address) {
+  const size_t colon = address.rfind(':');
+  if (colon == std::string::npos) {
+    return absl::InvalidArgumentError(fmt::format("{}: not host:port", address));
+  }
+  std::string host = address.substr(0, colon);
+  if (host.size() >= 2 && host.front() == '[' && host.back() == ']')
+    host = host.substr(1, host.size() - 2);
+  addrinfo hints{};
+  hints.ai_family = AF_UNSPEC;
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_PASSIVE | AI_NUMERICHOST | AI_NUMERICSERV;
+  addrinfo* found = nullptr;
+  const int error = ::getaddrinfo(host.empty() ? nullptr : host.c_str(),
+                                  address.c_str() + colon + 1, &hints, &found);
+  if (error != 0)
+    return absl::InvalidArgumentError(fmt::format("{}: {}", address, ::gai_strerror(error)));
+  return AddressInfo(found);
+}
+
+absl::StatusOr<UniqueFd> ListenAt(const std::string& address) {
+  RM_ASSIGN_OR_RETURN(const AddressInfo info, Resolve(address));
+  UniqueFd fd(::socket(info->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (!fd.valid()) return ErrnoStatus(errno, address);
+  const int on = 1;
+  const int off = 0;
+  ::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  if (info->ai_family == AF_INET6)
+    ::setsockopt(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
+  if (::bind(fd.get(), info->ai_addr, info->ai_addrlen) != 0 || ::listen(fd.get(), kBacklog) != 0) {
+    return absl::UnavailableError(fmt::format("{}: {}", address, std::strerror(errno)));
+  }
+  return fd;
+}
+
+int PortOf(const sockaddr_storage& address) {
+  return address.ss_family == AF_INET6
+             ? ntohs(reinterpret_cast<const sockaddr_in6&>(address).sin6_port)
+             : ntohs(reinterpret_cast<const sockaddr_in&>(address).sin_port);
+}
+
+std::string HostText(const sockaddr_storage& address, socklen_t length) {
+  char host[NI_MAXHOST] = "";
+  ::getnameinfo(reinterpret_cast<const sockaddr*>(&address), length, host, sizeof host, nullptr, 0,
+                NI_NUMERICHOST);
+  return host;
+}
+
+// The first bytes, as they may stand in a log.
+std::string Printable(std::string_view bytes) {
+  std::string text;
+  for (const char c : bytes.substr(0, 16)) {
+    if (std::isprint(static_cast<unsigned char>(c))) {
+      text += c;
+    } else {
+      text += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+    }
+  }
+  return text;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<FrontDoor>> FrontDoor::Open(const std::string& address,
+                                                           Duration patience, Admit admit) {
+  RM_ASSIGN_OR_RETURN(UniqueFd listener, ListenAt(address));
+  sockaddr_storage bound{};
+  socklen_t length = sizeof bound;
+  if (::getsockname(listener.get(), reinterpret_cast<sockaddr*>(&bound), &length) != 0)
+    return ErrnoStatus(errno, address);
+  UniqueFd wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!wake.valid()) return ErrnoStatus(errno, "eventfd");
+  return std::unique_ptr<FrontDoor>(new FrontDoor(std::move(listener), std::move(wake),
+                                                  PortOf(bound), patience, std::move(admit)));
+}
+
+FrontDoor::FrontDoor(UniqueFd listener, UniqueFd wake, int port, Duration patience, Admit admit)
+    : listener_(std::move(listener)),
+      wake_(std::move(wake)),
+      port_(port),
+      patience_(patience),
+      admit_(std::move(admit)),
+      thread_([this] { Run(); }) {}
+
+FrontDoor::~FrontDoor() {
+  const uint64_t one = 1;
+  // An eventfd takes a write of one unless it is full, and then it is readable anyway.
+  [[maybe_unused]] const ssize_t written = ::write(wake_.get(), &one, sizeof one);
+  thread_.join();
+}
+
+void FrontDoor::Run() {
+  while (true) {
+    // With too many guests the listener waits: the kernel's queue holds the next.
+    std::vector<pollfd> fds{{wake_.get(), POLLIN, 0},
+                            {guests_.size() < kMaxGuests ? listener_.get() : -1, POLLIN, 0}};
+    for (const Guest& guest : guests_) fds.push_back({guest.fd.get(), POLLIN, 0});
+    if (::poll(fds.data(), fds.size(), guests_.empty() ? -1 : kPollMilliseconds) < 0) continue;
+    if (fds[0].revents != 0) return;
+    size_t i = 2;
+    const SteadyTime now = SystemClock().SteadyNow();
+    for (auto guest = guests_.begin(); guest != guests_.end(); ++i) {
+      Verdict verdict = fds[i].revents != 0 ? Listen(*guest) : Verdict::kWait;
+      if (verdict == Verdict::kWait && now >= guest->until) verdict = Verdict::kRefuse;
+      if (verdict == Verdict::kWait) {
+        ++guest;
+        continue;
+      }
+      Settle(*guest, verdict);
+      guest = guests_.erase(guest);
+    }
+    if (fds[1].revents != 0) AcceptAll();
+  }
+}
+
+void FrontDoor::AcceptAll() {
+  while (guests_.size() < kMaxGuests) {
+    sockaddr_storage peer{};
+    socklen_t length = sizeof peer;
+    UniqueFd fd(::accept4(listener_.get(), reinterpret_cast<sockaddr*>(&peer), &length,
+                          SOCK_NONBLOCK | SOCK_CLOEXEC));
+    if (!fd.valid()) return;
+    const int on = 1;
+    ::setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    guests_.push_back(
+        Guest{std::move(fd), HostText(peer, length), "", SystemClock().SteadyNow() + patience_});
+  }
+}
+
+FrontDoor::Verdict FrontDoor::Listen(Guest& guest) {
+  char buffer[kPreface.size()];
+  const ssize_t got = ::recv(guest.fd.get(), buffer, kPreface.size() - guest.read.size(), 0);
+  if (got < 0) return errno == EAGAIN || errno == EINTR ? Verdict::kWait : Verdict::kGone;
+  // Opened and closed without a word: a port probe, which is nobody's fault.
+  if (got == 0) return guest.read.empty() ? Verdict::kGone : Verdict::kRefuse;
+  guest.read.append(buffer, got);
+  if (!kPreface.starts_with(guest.read)) return Verdict::kRefuse;
+  return guest.read.size() == kPreface.size() ? Verdict::kAdmit : Verdict::kWait;
+}
+
+void FrontDoor::Settle(Guest& guest, Verdict verdict) {
+  if (verdict == Verdict::kAdmit) return admit_(std::move(guest.fd), guest.read);
+  if (verdict == Verdict::kGone) return;
+  refusals_.Refused("not a worker", guest.source,
+                    guest.read.empty() ? "said nothing in time"
+                                       : fmt::format("began with '{}'", Printable(guest.read)));
+}
+
+}  // namespace ringmaster::rendezvous

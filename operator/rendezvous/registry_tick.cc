@@ -1,0 +1,100 @@
+// What the registry does by the time: heartbeats, time-outs, progress held back, pods that went.
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "common/log.h"
+#include "operator/rendezvous/registry.h"
+#include "ringmaster/rendezvous/v1/rendezvous.pb.h"
+
+namespace ringmaster::rendezvous {
+namespace {
+
+constexpr Duration kPruneInterval = std::chrono::seconds(5);
+
+}  // namespace
+
+void Registry::Tick() {
+  Keys changed;
+  bool prune = false;
+  {
+    std::lock_guard lock(mutex_);
+    const SteadyTime now = clock_.SteadyNow();
+    ForgiveLateTick(now);
+    EndSilent(now, &changed);
+    SendHeartbeats(now);
+    TellHeldBackProgress(now, &changed);
+    prune = now - last_prune_ >= kPruneInterval;
+    if (prune) last_prune_ = now;
+  }
+  Notify(changed);
+  if (prune) PruneGonePods();
+}
+
+void Registry::ForgiveLateTick(SteadyTime now) {
+  const auto gap = now - last_tick_;
+  last_tick_ = now;
+  if (gap <= 2 * options_.timing.heartbeat) return;
+  for (auto& [id, stream] : streams_) stream.heard += gap;
+}
+
+void Registry::EndSilent(SteadyTime now, Keys* changed) {
+  std::vector<StreamId> silent;
+  for (const auto& [id, stream] : streams_) {
+    if (now - stream.heard >= options_.timing.timeout) silent.push_back(id);
+  }
+  for (const StreamId id : silent) {
+    const Stream& stream = *Find(id);
+    const std::string why =
+        fmt::format("not heard of for {}", FormatDuration(options_.timing.timeout));
+    if (!stream.greeted) refusals_.Refused("no Hello", stream.source, "nothing in time");
+    stream.downstream->End(absl::DeadlineExceededError(why));
+    Detach(id, why, changed);
+  }
+}
+
+void Registry::SendHeartbeats(SteadyTime now) {
+  if (now - last_heartbeat_ < options_.timing.heartbeat) return;
+  last_heartbeat_ = now;
+  v1::ToWorker message;
+  message.mutable_heartbeat()->set_sequence(++heartbeat_sequence_);
+  for (auto& [id, stream] : streams_) {
+    if (stream.identity) stream.downstream->Send(message);
+  }
+}
+
+void Registry::TellHeldBackProgress(SteadyTime now, Keys* changed) {
+  for (auto& [key, job] : jobs_) {
+    if (!job.progress_pending || now - job.progress_told < options_.timing.progress_interval)
+      continue;
+    job.progress_pending = false;
+    job.progress_told = now;
+    changed->insert(key);
+  }
+}
+
+// Those whose pods are gone are named no more. The verifier is asked without the lock, so a worker
+// may have dialled in again meanwhile: only those still away go.
+void Registry::PruneGonePods() {
+  std::vector<WorkerIdentity> away;
+  {
+    std::lock_guard lock(mutex_);
+    for (const auto& [key, job] : jobs_) {
+      for (const auto& [uid, worker] : job.workers) {
+        if (worker.stream == 0) away.push_back({key, worker.view.pod, uid});
+      }
+    }
+  }
+  for (const WorkerIdentity& identity : away) {
+    const absl::Status verdict = verifier_.Verify(identity);
+    if (!absl::IsNotFound(verdict) && !absl::IsPermissionDenied(verdict)) continue;
+    std::lock_guard lock(mutex_);
+    const auto job = jobs_.find(identity.job);
+    if (job == jobs_.end()) continue;
+    const auto worker = job->second.workers.find(identity.pod_uid);
+    if (worker != job->second.workers.end() && worker->second.stream == 0)
+      job->second.workers.erase(worker);
+  }
+}
+
+}  // namespace ringmaster::rendezvous

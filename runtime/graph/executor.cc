@@ -1,0 +1,217 @@
+#include "runtime/graph/executor.h"
+
+#include <functional>
+#include <map>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "common/status.h"
+#include "runtime/device/memory.h"
+#include "runtime/device/threads.h"
+#include "runtime/graph/plan.h"
+
+namespace ringmaster::graph {
+namespace {
+
+using tensor::Tensor;
+
+// Memory that the caller may bind, and the places in the steps' argument lists that hold its
+// address.
+struct Slot {
+  std::string name;
+  ValueSpec spec;
+  void* pointer = nullptr;
+  std::vector<const void**> readers;
+  void** writer = nullptr;  // outputs only
+  bool needed = false;      // whether any step reads or writes it
+
+  void Point(void* p) {
+    pointer = p;
+    for (const void** reader : readers) *reader = p;
+    if (writer != nullptr) *writer = p;
+  }
+};
+
+struct Step {
+  std::string name;
+  std::unique_ptr<kernels::Primitive> primitive;
+  std::vector<const void*> inputs;
+  std::vector<void*> outputs;
+  void* scratch = nullptr;
+};
+
+using SlotsByName = std::map<std::string, size_t, std::less<>>;
+
+class FlatExecutor final : public Executor {
+ public:
+  FlatExecutor(const Graph& graph, Plan plan);
+
+  absl::Status Bind(std::string_view name, const Tensor& tensor) override;
+  absl::Status BindOutput(std::string_view name, Tensor& tensor) override;
+  absl::Status Run(const RunContext& context) override;
+  absl::StatusOr<Tensor> Output(std::string_view name) override;
+  size_t arena_bytes() const override { return arena_.bytes(); }
+  size_t arena_bytes_without_reuse() const override { return bytes_without_reuse_; }
+  std::vector<std::string> ImplementationNames() const override;
+
+ private:
+  void AddSlots(const Graph& graph);
+  void AddSteps(const Graph& graph, Plan& plan);
+  void Connect(const Plan& plan, ValueId value, const void** reader, void** writer);
+  absl::Status BindSlot(const SlotsByName& slots, std::string_view what, std::string_view name,
+                        const ValueSpec& spec, void* data);
+  // What is done before the first run and after each binding: memory for outputs that have none.
+  absl::Status MakeReady();
+  void Own(Slot& slot);
+
+  device::Buffer arena_;
+  size_t bytes_without_reuse_;
+  int64_t samples_;  // how many sample positions a run needs; 0 when nothing is drawn
+  std::vector<Slot> slots_;
+  SlotsByName sources_, outputs_;       // indices into slots_
+  std::map<int32_t, size_t> by_value_;  // root value -> slot
+  std::vector<Step> steps_;
+  std::vector<Tensor> owned_outputs_;
+  bool ready_ = false;
+};
+
+FlatExecutor::FlatExecutor(const Graph& graph, Plan plan)
+    : arena_(plan.arena.bytes),
+      bytes_without_reuse_(plan.bytes_without_reuse),
+      samples_(plan.samples) {
+  AddSlots(graph);
+  AddSteps(graph, plan);
+}
+
+void FlatExecutor::AddSlots(const Graph& graph) {
+  const auto add = [&](SlotsByName& names, const std::string& name, ValueId id) {
+    names.emplace(name, slots_.size());
+    by_value_.emplace(id.index, slots_.size());
+    slots_.push_back({.name = name, .spec = graph.spec(id)});
+  };
+  for (const ValueKind kind : {ValueKind::kInput, ValueKind::kParameter, ValueKind::kState}) {
+    for (const ValueId id : graph.OfKind(kind)) add(sources_, graph.value(id).name, id);
+  }
+  for (const NamedValue& output : graph.outputs()) add(outputs_, output.name, output.value);
+}
+
+void FlatExecutor::AddSteps(const Graph& graph, Plan& plan) {
+  steps_.reserve(plan.steps.size());  // addresses into a step's lists are taken below
+  for (PlannedStep& planned : plan.steps) {
+    const Node& node = graph.node(planned.node);
+    Step& step = steps_.emplace_back();
+    step.name = node.name;
+    step.primitive = std::move(planned.primitive);
+    step.inputs.resize(node.inputs.size());
+    step.outputs.resize(node.outputs.size());
+    step.scratch = static_cast<char*>(arena_.data()) + planned.scratch_offset;
+    for (size_t i = 0; i < node.inputs.size(); ++i)
+      Connect(plan, node.inputs[i], &step.inputs[i], nullptr);
+    for (size_t i = 0; i < node.outputs.size(); ++i)
+      Connect(plan, node.outputs[i], nullptr, &step.outputs[i]);
+  }
+}
+
+void FlatExecutor::Connect(const Plan& plan, ValueId value, const void** reader, void** writer) {
+  const int32_t root = plan.roots[static_cast<size_t>(value.index)];
+  if (const auto slot = by_value_.find(root); slot != by_value_.end()) {
+    Slot& s = slots_[slot->second];
+    s.needed = true;
+    if (reader != nullptr) s.readers.push_back(reader);
+    if (writer != nullptr) s.writer = writer;
+    return;
+  }
+  void* p = static_cast<char*>(arena_.data()) + plan.offsets[static_cast<size_t>(root)];
+  if (reader != nullptr) *reader = p;
+  if (writer != nullptr) *writer = p;
+}
+
+absl::Status FlatExecutor::BindSlot(const SlotsByName& slots, std::string_view what,
+                                    std::string_view name, const ValueSpec& spec, void* data) {
+  const auto found = slots.find(name);
+  if (found == slots.end()) {
+    return absl::NotFoundError(fmt::format("the graph has no {} named \"{}\"", what, name));
+  }
+  Slot& slot = slots_[found->second];
+  if (data == nullptr || !(spec == slot.spec)) {
+    return absl::InvalidArgumentError(
+        fmt::format("{} \"{}\" is {}, cannot bind {}", what, name, slot.spec.ToString(),
+                    data == nullptr ? "an empty tensor" : spec.ToString()));
+  }
+  slot.Point(data);
+  return absl::OkStatus();
+}
+
+absl::Status FlatExecutor::Bind(std::string_view name, const Tensor& tensor) {
+  // Steps only read what is bound here: a slot of a source has no writer.
+  return BindSlot(sources_, "input, parameter or state", name, tensor.spec(),
+                  const_cast<void*>(tensor.raw()));
+}
+
+absl::Status FlatExecutor::BindOutput(std::string_view name, Tensor& tensor) {
+  return BindSlot(outputs_, "output", name, tensor.spec(), tensor.raw());
+}
+
+void FlatExecutor::Own(Slot& slot) {
+  owned_outputs_.emplace_back(slot.spec.shape, slot.spec.dtype);
+  slot.Point(owned_outputs_.back().raw());
+}
+
+absl::Status FlatExecutor::MakeReady() {
+  for (const auto& [name, index] : sources_) {
+    const Slot& slot = slots_[index];
+    if (slot.needed && slot.pointer == nullptr) {
+      return absl::FailedPreconditionError(
+          fmt::format("\"{}\" ({}) is not bound", name, slot.spec.ToString()));
+    }
+  }
+  for (const auto& [name, index] : outputs_) {
+    if (slots_[index].pointer == nullptr) Own(slots_[index]);
+  }
+  ready_ = true;  // bindings are replaced, never taken away
+  return absl::OkStatus();
+}
+
+absl::Status FlatExecutor::Run(const RunContext& context) {
+  if (!ready_) RM_RETURN_IF_ERROR(MakeReady());
+  if (samples_ != 0 && static_cast<int64_t>(context.sample_positions.size()) != samples_) {
+    return absl::InvalidArgumentError(fmt::format(
+        "the graph draws random numbers for {} samples, the run context has {} positions", samples_,
+        context.sample_positions.size()));
+  }
+  device::AdoptThreadCount();
+  for (const Step& step : steps_) {
+    step.primitive->Run({step.inputs.data(), step.outputs.data(), step.scratch, &context});
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Tensor> FlatExecutor::Output(std::string_view name) {
+  const auto found = outputs_.find(name);
+  if (found == outputs_.end()) {
+    return absl::NotFoundError(fmt::format("the graph has no output named \"{}\"", name));
+  }
+  Slot& slot = slots_[found->second];
+  if (slot.pointer == nullptr) Own(slot);
+  return Tensor::View(slot.pointer, slot.spec.shape, slot.spec.dtype);
+}
+
+std::vector<std::string> FlatExecutor::ImplementationNames() const {
+  std::vector<std::string> names;
+  for (const Step& step : steps_)
+    names.push_back(fmt::format("{}: {}", step.name, step.primitive->name()));
+  return names;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Executor>> Executor::Compile(const Graph& graph,
+                                                            const CompileOptions& options) {
+  RM_RETURN_IF_ERROR(graph.status());
+  device::AdoptThreadCount();
+  RM_ASSIGN_OR_RETURN(Plan plan, MakePlan(graph, options.kernels, options.reuse_memory));
+  return std::unique_ptr<Executor>(std::make_unique<FlatExecutor>(graph, std::move(plan)));
+}
+
+}  // namespace ringmaster::graph

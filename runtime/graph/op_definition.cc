@@ -1,0 +1,75 @@
+#include "runtime/graph/op_definition.h"
+
+#include <array>
+
+#include <fmt/format.h>
+
+#include "runtime/graph/ops/definitions.h"
+
+namespace ringmaster::graph {
+namespace {
+
+// Pointers, so that the table needs no initialisation order between files.
+constexpr std::array kOps = {
+    &kAdd,
+    &kAvgPool2d,
+    &kAvgPool2dGrad,
+    &kBatchNorm,
+    &kBatchNormGrad,
+    &kBatchNormInference,
+    &kBatchNormInferenceGrad,
+    &kCausalAttention,
+    &kCausalAttentionGrad,
+    &kConstant,
+    &kConv2d,
+    &kConv2dGradInput,
+    &kConv2dGradWeight,
+    &kCopy,
+    &kDropout,
+    &kEmbedding,
+    &kEmbeddingGrad,
+    &kGelu,
+    &kGeluGrad,
+    &kLayerNorm,
+    &kLayerNormGrad,
+    &kLinear,
+    &kMatMul,
+    &kMaxPool2d,
+    &kMaxPool2dGrad,
+    &kRelu,
+    &kReluGrad,
+    &kReshape,
+    &kScale,
+    &kSoftmaxCrossEntropy,
+    &kSoftmaxCrossEntropyGrad,
+    &kSumTo,
+    &kTanh,
+    &kTanhGrad,
+};
+
+}  // namespace
+
+GradientContext::GradientContext(Graph& graph, const Node& node,
+                                 std::vector<ValueId> output_gradients, std::vector<bool> needed)
+    : graph_(graph),
+      node_(node),
+      output_gradients_(std::move(output_gradients)),
+      needed_(std::move(needed)),
+      gradients_(node_.inputs.size()) {}
+
+std::string GradientContext::Name(std::string_view what) const {
+  return fmt::format("grad/{}/{}", node_.name, what);
+}
+
+const OpDefinition* FindOp(std::string_view type) {
+  for (const OpDefinition* op : kOps) {
+    if (op->type == type) return op;
+  }
+  return nullptr;
+}
+
+std::span<const OpDefinition* const> AllOps() {
+  return kOps;
+}
+
+}  // namespace ringmaster::graph

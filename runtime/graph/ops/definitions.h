@@ -1,0 +1,46 @@
+// Every op definition of graph/ops/, for the table in graph/op_definition.cc.
+#ifndef RINGMASTER_RUNTIME_GRAPH_OPS_DEFINITIONS_H_
+#define RINGMASTER_RUNTIME_GRAPH_OPS_DEFINITIONS_H_
+
+#include "runtime/graph/op_definition.h"
+
+namespace ringmaster::graph {
+
+extern const OpDefinition kAdd;
+extern const OpDefinition kAvgPool2d;
+extern const OpDefinition kAvgPool2dGrad;
+extern const OpDefinition kBatchNorm;
+extern const OpDefinition kBatchNormGrad;
+extern const OpDefinition kBatchNormInference;
+extern const OpDefinition kBatchNormInferenceGrad;
+extern const OpDefinition kCausalAttention;
+extern const OpDefinition kCausalAttentionGrad;
+extern const OpDefinition kConstant;
+extern const OpDefinition kConv2d;
+extern const OpDefinition kConv2dGradInput;
+extern const OpDefinition kConv2dGradWeight;
+extern const OpDefinition kCopy;
+extern const OpDefinition kDropout;
+extern const OpDefinition kEmbedding;
+extern const OpDefinition kEmbeddingGrad;
+extern const OpDefinition kGelu;
+extern const OpDefinition kGeluGrad;
+extern const OpDefinition kLayerNorm;
+extern const OpDefinition kLayerNormGrad;
+extern const OpDefinition kLinear;
+extern const OpDefinition kMatMul;
+extern const OpDefinition kMaxPool2d;
+extern const OpDefinition kMaxPool2dGrad;
+extern const OpDefinition kRelu;
+extern const OpDefinition kReluGrad;
+extern const OpDefinition kReshape;
+extern const OpDefinition kScale;
+extern const OpDefinition kSoftmaxCrossEntropy;
+extern const OpDefinition kSoftmaxCrossEntropyGrad;
+extern const OpDefinition kSumTo;
+extern const OpDefinition kTanh;
+extern const OpDefinition kTanhGrad;
+
+}  // namespace ringmaster::graph
+
+#endif  // RINGMASTER_RUNTIME_GRAPH_OPS_DEFINITIONS_H_

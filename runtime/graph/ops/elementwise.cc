@@ -1,0 +1,157 @@
+// Ops that work on each element alone: add, activations, scale, dropout, copy, constant.
+#include <fmt/format.h>
+
+#include "runtime/graph/ops.h"
+#include "runtime/graph/ops/definitions.h"
+#include "runtime/graph/ops/infer.h"
+
+namespace ringmaster::graph {
+namespace {
+
+// Whether NumPy broadcasting makes `small` into `large`.
+bool Broadcasts(const Shape& small, const Shape& large) {
+  if (small.rank() > large.rank()) return false;
+  for (int axis = 1; axis <= small.rank(); ++axis) {
+    if (small.dim(-axis) != large.dim(-axis) && small.dim(-axis) != 1) return false;
+  }
+  return true;
+}
+
+Specs InferAdd(const InferContext& context) {
+  RM_RETURN_IF_ERROR(CheckReal(context, 2, 2));
+  if (!Broadcasts(context.inputs[1].shape, context.inputs[0].shape)) {
+    return Misfit("the second shape does not broadcast to the first");
+  }
+  return std::vector{context.inputs[0]};
+}
+
+void AddGradient(GradientContext& c) {
+  const ValueId dy = c.output_gradient(0);
+  if (c.Needs(0)) c.SetGradient(0, dy);
+  if (!c.Needs(1)) return;
+  const Shape shape = c.graph().shape(c.input(1));
+  const bool same = shape == c.graph().shape(dy);
+  c.SetGradient(1, same ? dy : SumTo(c.graph(), dy, shape, c.Name("b")));
+}
+
+Specs InferSumTo(const InferContext& context) {
+  RM_RETURN_IF_ERROR(CheckReal(context, 1, 1));
+  const Shape shape = ShapeAttribute(context.attributes);
+  if (!Broadcasts(shape, context.inputs[0].shape)) {
+    return Misfit(fmt::format("{} does not broadcast to the input", shape.ToString()));
+  }
+  return std::vector{ValueSpec{shape, context.inputs[0].dtype}};
+}
+
+void SumToGradient(GradientContext& c) {
+  const ValueId zeros = Constant(c.graph(), 0.0, c.graph().spec(c.input(0)), c.Name("zeros"));
+  c.SetGradient(0, Add(c.graph(), zeros, c.output_gradient(0), c.Name("x")));
+}
+
+void ReluGradient(GradientContext& c) {
+  c.SetGradient(
+      0, c.graph().AddOne("relu_grad", {}, {c.output(0), c.output_gradient(0)}, c.Name("x")));
+}
+
+void GeluGradient(GradientContext& c) {
+  c.SetGradient(0,
+                c.graph().AddOne("gelu_grad", {}, {c.input(0), c.output_gradient(0)}, c.Name("x")));
+}
+
+void TanhGradient(GradientContext& c) {
+  c.SetGradient(
+      0, c.graph().AddOne("tanh_grad", {}, {c.output(0), c.output_gradient(0)}, c.Name("x")));
+}
+
+void ScaleGradient(GradientContext& c) {
+  c.SetGradient(0,
+                Scale(c.graph(), c.output_gradient(0), c.attributes().Real("factor"), c.Name("x")));
+}
+
+Specs InferDropout(const InferContext& context) {
+  RM_RETURN_IF_ERROR(CheckReal(context, 1, 1));
+  const double rate = context.attributes.Real("rate");
+  if (!(rate >= 0.0 && rate < 1.0))
+    return Misfit(fmt::format("rate must lie in [0, 1), got {}", rate));
+  if (context.inputs[0].shape.rank() < 1) return Misfit("the input needs a batch axis");
+  return std::vector{context.inputs[0]};
+}
+
+// The same mask on the way back: the op draws it again instead of keeping it.
+void DropoutGradient(GradientContext& c) {
+  c.SetGradient(0,
+                c.graph().AddOne("dropout", c.attributes(), {c.output_gradient(0)}, c.Name("x")));
+}
+
+void CopyGradient(GradientContext& c) {
+  c.SetGradient(0, c.output_gradient(0));
+}
+
+Specs InferCopy(const InferContext& context) {
+  if (context.inputs.size() != 1) return Misfit("takes 1 input");
+  return std::vector{context.inputs[0]};
+}
+
+Specs InferConstant(const InferContext& context) {
+  const auto dtype = static_cast<DType>(context.attributes.Int("dtype"));
+  if (dtype != DType::kF32 && dtype != DType::kF64) return Misfit("a constant must be f32 or f64");
+  return std::vector{ValueSpec{ShapeAttribute(context.attributes), dtype}};
+}
+
+}  // namespace
+
+constinit const OpDefinition kAdd{"add", 1, InferAdd, AddGradient};
+constinit const OpDefinition kSumTo{"sum_to", 1, InferSumTo, SumToGradient};
+constinit const OpDefinition kRelu{"relu", 1, InferSame, ReluGradient};
+constinit const OpDefinition kReluGrad{"relu_grad", 1, InferSamePair, nullptr};
+constinit const OpDefinition kGelu{"gelu", 1, InferSame, GeluGradient};
+constinit const OpDefinition kGeluGrad{"gelu_grad", 1, InferSamePair, nullptr};
+constinit const OpDefinition kTanh{"tanh", 1, InferSame, TanhGradient};
+constinit const OpDefinition kTanhGrad{"tanh_grad", 1, InferSamePair, nullptr};
+constinit const OpDefinition kScale{"scale", 1, InferSame, ScaleGradient};
+constinit const OpDefinition kDropout{.type = "dropout",
+                                      .output_count = 1,
+                                      .infer = InferDropout,
+                                      .gradient = DropoutGradient,
+                                      .random = true};
+constinit const OpDefinition kCopy{"copy", 1, InferCopy, CopyGradient};
+constinit const OpDefinition kConstant{"constant", 1, InferConstant, nullptr};
+
+ValueId Add(Graph& g, ValueId a, ValueId b, std::string_view name) {
+  return g.AddOne("add", {}, {a, b}, name);
+}
+ValueId Relu(Graph& g, ValueId x, std::string_view name) {
+  return g.AddOne("relu", {}, {x}, name);
+}
+ValueId Gelu(Graph& g, ValueId x, std::string_view name) {
+  return g.AddOne("gelu", {}, {x}, name);
+}
+ValueId Tanh(Graph& g, ValueId x, std::string_view name) {
+  return g.AddOne("tanh", {}, {x}, name);
+}
+
+ValueId Scale(Graph& g, ValueId x, double factor, std::string_view name) {
+  return g.AddOne("scale", {{"factor", factor}}, {x}, name);
+}
+
+ValueId Dropout(Graph& g, ValueId x, double rate, std::string_view name) {
+  return g.AddOne("dropout", {{"rate", rate}, {"random_op", g.NextRandomOp()}}, {x}, name);
+}
+
+ValueId Constant(Graph& g, double value, const ValueSpec& spec, std::string_view name) {
+  return g.AddOne("constant",
+                  {{"value", value},
+                   {"shape", ToInts(spec.shape)},
+                   {"dtype", static_cast<int64_t>(spec.dtype)}},
+                  {}, name);
+}
+
+ValueId SumTo(Graph& g, ValueId x, const Shape& shape, std::string_view name) {
+  return g.AddOne("sum_to", {{"shape", ToInts(shape)}}, {x}, name);
+}
+
+ValueId SumAll(Graph& g, ValueId x, std::string_view name) {
+  return SumTo(g, x, {}, name);
+}
+
+}  // namespace ringmaster::graph

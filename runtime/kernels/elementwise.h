@@ -1,0 +1,62 @@
+// The bodies of elementwise ops, each written once. A body is a stateless function of one element
+// (and of the gradient that reaches it), so that any back end can run it in any order.
+#ifndef RINGMASTER_RUNTIME_KERNELS_ELEMENTWISE_H_
+#define RINGMASTER_RUNTIME_KERNELS_ELEMENTWISE_H_
+
+#include <cmath>
+
+namespace ringmaster::kernels {
+
+struct ReluBody {
+  template <typename T>
+  T operator()(T x) const {
+    return x > T(0) || x != x ? x : T(0);  // NaN stays, so that it is seen
+  }
+};
+
+// From the result y.
+struct ReluGradBody {
+  template <typename T>
+  T operator()(T y, T dy) const {
+    return y > T(0) ? dy : T(0);
+  }
+};
+
+struct TanhBody {
+  template <typename T>
+  T operator()(T x) const {
+    return std::tanh(x);
+  }
+};
+
+// From the result y.
+struct TanhGradBody {
+  template <typename T>
+  T operator()(T y, T dy) const {
+    return dy * (T(1) - y * y);
+  }
+};
+
+// The tanh form of Hendrycks and Gimpel, "Gaussian error linear units" (2016).
+struct GeluBody {
+  static constexpr double kRoot = 0.79788456080286535588;  // sqrt(2 / pi)
+  static constexpr double kCubic = 0.044715;
+
+  template <typename T>
+  T operator()(T x) const {
+    return T(0.5) * x * (T(1) + std::tanh(T(kRoot) * x * (T(1) + T(kCubic) * x * x)));
+  }
+};
+
+struct GeluGradBody {
+  template <typename T>
+  T operator()(T x, T dy) const {
+    const T t = std::tanh(T(GeluBody::kRoot) * x * (T(1) + T(GeluBody::kCubic) * x * x));
+    const T inner = T(GeluBody::kRoot) * (T(1) + T(3 * GeluBody::kCubic) * x * x);
+    return dy * T(0.5) * (T(1) + t + x * (T(1) - t * t) * inner);
+  }
+};
+
+}  // namespace ringmaster::kernels
+
+#endif  // RINGMASTER_RUNTIME_KERNELS_ELEMENTWISE_H_

@@ -1,0 +1,100 @@
+// Convolutions in oneDNN's own blocked layouts, with reorders from and to plain NCHW around them.
+#include "runtime/kernels/onednn/onednn.h"
+#include "runtime/kernels/onednn/program.h"
+
+namespace ringmaster::kernels::onednn {
+namespace {
+
+using dnnl::algorithm;
+using dnnl::memory;
+using dnnl::prop_kind;
+
+constexpr auto kAlgorithm = algorithm::convolution_direct;
+
+dnnl::convolution_forward::primitive_desc ForwardDesc(const tensor::Shape& x,
+                                                      const tensor::Shape& weight,
+                                                      const tensor::Shape* bias,
+                                                      const tensor::Shape& y,
+                                                      const Attributes& attributes) {
+  const memory::dims stride = attributes.Ints("stride"), padding = attributes.Ints("padding");
+  using Forward = dnnl::convolution_forward;
+  const auto desc = bias != nullptr
+                        ? Forward::desc(prop_kind::forward_training, kAlgorithm, Any(x),
+                                        Any(weight), Plain(*bias), Any(y), stride, padding, padding)
+                        : Forward::desc(prop_kind::forward_training, kAlgorithm, Any(x),
+                                        Any(weight), Any(y), stride, padding, padding);
+  return {desc, UserScratchpad(), CpuEngine()};
+}
+
+}  // namespace
+
+std::unique_ptr<Primitive> Conv2d(const NodeSpec& node) {
+  return Build(node, [&](Program& p) {
+    const tensor::Shape &x = node.inputs[0].shape, &weight = node.inputs[1].shape,
+                        &y = node.outputs[0].shape;
+    const tensor::Shape* bias = node.inputs.size() == 3 ? &node.inputs[2].shape : nullptr;
+    const auto pd = ForwardDesc(x, weight, bias, y, node.attributes);
+    const int src = p.Reordered(p.Input(0, Plain(x)), pd.src_desc());
+    const int weights = p.Reordered(p.Input(1, Plain(weight)), pd.weights_desc());
+    const int out = p.Output(0, Plain(y));
+    const int dst = pd.dst_desc() == Plain(y) ? out : p.Scratch(pd.dst_desc());
+    if (bias != nullptr) {
+      const int b = p.Input(2, Plain(*bias));
+      p.Compute<dnnl::convolution_forward>(pd, {{DNNL_ARG_SRC, src},
+                                                {DNNL_ARG_WEIGHTS, weights},
+                                                {DNNL_ARG_BIAS, b},
+                                                {DNNL_ARG_DST, dst}});
+    } else {
+      p.Compute<dnnl::convolution_forward>(
+          pd, {{DNNL_ARG_SRC, src}, {DNNL_ARG_WEIGHTS, weights}, {DNNL_ARG_DST, dst}});
+    }
+    if (dst != out) p.Reorder(dst, out);
+  });
+}
+
+// (dy, weight) -> dx
+std::unique_ptr<Primitive> Conv2dGradInput(const NodeSpec& node) {
+  return Build(node, [&](Program& p) {
+    const tensor::Shape &dy = node.inputs[0].shape, &weight = node.inputs[1].shape,
+                        &dx = node.outputs[0].shape;
+    const memory::dims stride = node.attributes.Ints("stride"),
+                       padding = node.attributes.Ints("padding");
+    using Backward = dnnl::convolution_backward_data;
+    const Backward::desc desc(kAlgorithm, Any(dx), Any(weight), Any(dy), stride, padding, padding);
+    const Backward::primitive_desc pd(desc, UserScratchpad(), CpuEngine(),
+                                      ForwardDesc(dx, weight, nullptr, dy, node.attributes));
+    const int diff_dst = p.Reordered(p.Input(0, Plain(dy)), pd.diff_dst_desc());
+    const int weights = p.Reordered(p.Input(1, Plain(weight)), pd.weights_desc());
+    const int out = p.Output(0, Plain(dx));
+    const int diff_src = pd.diff_src_desc() == Plain(dx) ? out : p.Scratch(pd.diff_src_desc());
+    p.Compute<Backward>(pd, {{DNNL_ARG_DIFF_DST, diff_dst},
+                             {DNNL_ARG_WEIGHTS, weights},
+                             {DNNL_ARG_DIFF_SRC, diff_src}});
+    if (diff_src != out) p.Reorder(diff_src, out);
+  });
+}
+
+// (x, dy) -> dweight
+std::unique_ptr<Primitive> Conv2dGradWeight(const NodeSpec& node) {
+  return Build(node, [&](Program& p) {
+    const tensor::Shape &x = node.inputs[0].shape, &dy = node.inputs[1].shape,
+                        &dw = node.outputs[0].shape;
+    const memory::dims stride = node.attributes.Ints("stride"),
+                       padding = node.attributes.Ints("padding");
+    using Backward = dnnl::convolution_backward_weights;
+    const Backward::desc desc(kAlgorithm, Any(x), Any(dw), Any(dy), stride, padding, padding);
+    const Backward::primitive_desc pd(desc, UserScratchpad(), CpuEngine(),
+                                      ForwardDesc(x, dw, nullptr, dy, node.attributes));
+    const int src = p.Reordered(p.Input(0, Plain(x)), pd.src_desc());
+    const int diff_dst = p.Reordered(p.Input(1, Plain(dy)), pd.diff_dst_desc());
+    const int out = p.Output(0, Plain(dw));
+    const int diff_weights =
+        pd.diff_weights_desc() == Plain(dw) ? out : p.Scratch(pd.diff_weights_desc());
+    p.Compute<Backward>(pd, {{DNNL_ARG_SRC, src},
+                             {DNNL_ARG_DIFF_DST, diff_dst},
+                             {DNNL_ARG_DIFF_WEIGHTS, diff_weights}});
+    if (diff_weights != out) p.Reorder(diff_weights, out);
+  });
+}
+
+}  // namespace ringmaster::kernels::onednn

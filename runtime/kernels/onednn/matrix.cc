@@ -1,0 +1,61 @@
+#include "runtime/kernels/onednn/onednn.h"
+#include "runtime/kernels/onednn/program.h"
+
+namespace ringmaster::kernels::onednn {
+namespace {
+
+using dnnl::memory;
+
+int64_t Rows(const tensor::Shape& shape) {
+  return shape.Product(0, shape.rank() - 1);
+}
+
+// A rows x columns matrix whose memory is row-major, or that of its transpose.
+memory::desc Matrix(int64_t rows, int64_t columns, bool transposed) {
+  const memory::dims strides = transposed ? memory::dims{1, rows} : memory::dims{columns, 1};
+  return {{rows, columns}, memory::data_type::f32, strides};
+}
+
+// All axes but the last as rows; seen as its transpose when asked.
+memory::desc Operand(const tensor::Shape& shape, bool transposed) {
+  const int64_t rows = Rows(shape), columns = shape.dim(-1);
+  return transposed ? Matrix(columns, rows, true) : Matrix(rows, columns, false);
+}
+
+}  // namespace
+
+std::unique_ptr<Primitive> MatMul(const NodeSpec& node) {
+  return Build(node, [&](Program& p) {
+    const auto a = Operand(node.inputs[0].shape, node.attributes.Int("transpose_a") != 0);
+    const auto b = Operand(node.inputs[1].shape, node.attributes.Int("transpose_b") != 0);
+    const auto c = Matrix(a.dims()[0], b.dims()[1], false);
+    const dnnl::matmul::primitive_desc pd(dnnl::matmul::desc(a, b, c), UserScratchpad(),
+                                          CpuEngine());
+    const int src = p.Input(0, a), weights = p.Input(1, b), dst = p.Output(0, c);
+    p.Compute<dnnl::matmul>(
+        pd, {{DNNL_ARG_SRC, src}, {DNNL_ARG_WEIGHTS, weights}, {DNNL_ARG_DST, dst}});
+  });
+}
+
+std::unique_ptr<Primitive> Linear(const NodeSpec& node) {
+  return Build(node, [&](Program& p) {
+    const auto x = Operand(node.inputs[0].shape, false), w = Operand(node.inputs[1].shape, true);
+    const auto y = Matrix(x.dims()[0], w.dims()[1], false);
+    const bool has_bias = node.inputs.size() == 3;
+    const auto bias = Matrix(1, w.dims()[1], false);
+    const auto desc = has_bias ? dnnl::matmul::desc(x, w, bias, y) : dnnl::matmul::desc(x, w, y);
+    const dnnl::matmul::primitive_desc pd(desc, UserScratchpad(), CpuEngine());
+    const int src = p.Input(0, x), weights = p.Input(1, w), dst = p.Output(0, y);
+    if (!has_bias) {
+      p.Compute<dnnl::matmul>(
+          pd, {{DNNL_ARG_SRC, src}, {DNNL_ARG_WEIGHTS, weights}, {DNNL_ARG_DST, dst}});
+      return;
+    }
+    p.Compute<dnnl::matmul>(pd, {{DNNL_ARG_SRC, src},
+                                 {DNNL_ARG_WEIGHTS, weights},
+                                 {DNNL_ARG_BIAS, p.Input(2, bias)},
+                                 {DNNL_ARG_DST, dst}});
+  });
+}
+
+}  // namespace ringmaster::kernels::onednn

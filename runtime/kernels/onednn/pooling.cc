@@ -1,0 +1,58 @@
+#include "runtime/kernels/onednn/onednn.h"
+#include "runtime/kernels/onednn/program.h"
+
+namespace ringmaster::kernels::onednn {
+namespace {
+
+using dnnl::algorithm;
+using dnnl::memory;
+using dnnl::prop_kind;
+
+// forward_inference, because max pooling in training mode would want to keep a workspace of
+// oneDNN's own: our gradient finds the largest element again instead.
+dnnl::pooling_forward::primitive_desc ForwardDesc(algorithm kind, const tensor::Shape& x,
+                                                  const tensor::Shape& y,
+                                                  const Attributes& attributes) {
+  const memory::dims window = attributes.Ints("window"), stride = attributes.Ints("stride"),
+                     padding = attributes.Ints("padding");
+  const dnnl::pooling_forward::desc desc(prop_kind::forward_inference, kind, Plain(x), Plain(y),
+                                         stride, window, padding, padding);
+  return {desc, UserScratchpad(), CpuEngine()};
+}
+
+std::unique_ptr<Primitive> Forward(const NodeSpec& node, algorithm kind) {
+  return Build(node, [&](Program& p) {
+    const tensor::Shape &x = node.inputs[0].shape, &y = node.outputs[0].shape;
+    const int src = p.Input(0, Plain(x)), dst = p.Output(0, Plain(y));
+    p.Compute<dnnl::pooling_forward>(ForwardDesc(kind, x, y, node.attributes),
+                                     {{DNNL_ARG_SRC, src}, {DNNL_ARG_DST, dst}});
+  });
+}
+
+}  // namespace
+
+std::unique_ptr<Primitive> MaxPool2d(const NodeSpec& node) {
+  return Forward(node, algorithm::pooling_max);
+}
+
+std::unique_ptr<Primitive> AvgPool2d(const NodeSpec& node) {
+  return Forward(node, algorithm::pooling_avg_include_padding);
+}
+
+std::unique_ptr<Primitive> AvgPool2dGrad(const NodeSpec& node) {
+  return Build(node, [&](Program& p) {
+    constexpr auto kKind = algorithm::pooling_avg_include_padding;
+    const tensor::Shape &dy = node.inputs[0].shape, &dx = node.outputs[0].shape;
+    const memory::dims window = node.attributes.Ints("window"),
+                       stride = node.attributes.Ints("stride"),
+                       padding = node.attributes.Ints("padding");
+    using Backward = dnnl::pooling_backward;
+    const Backward::desc desc(kKind, Plain(dx), Plain(dy), stride, window, padding, padding);
+    const Backward::primitive_desc pd(desc, UserScratchpad(), CpuEngine(),
+                                      ForwardDesc(kKind, dx, dy, node.attributes));
+    const int diff_dst = p.Input(0, Plain(dy)), diff_src = p.Output(0, Plain(dx));
+    p.Compute<Backward>(pd, {{DNNL_ARG_DIFF_DST, diff_dst}, {DNNL_ARG_DIFF_SRC, diff_src}});
+  });
+}
+
+}  // namespace ringmaster::kernels::onednn

@@ -1,0 +1,113 @@
+#include "runtime/kernels/onednn/program.h"
+
+#include <algorithm>
+
+#include "runtime/device/memory.h"
+
+namespace ringmaster::kernels::onednn {
+namespace {
+
+dnnl::memory::dims Dims(const tensor::Shape& shape) {
+  return {shape.dims().begin(), shape.dims().end()};
+}
+
+}  // namespace
+
+const dnnl::engine& CpuEngine() {
+  static const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
+  return engine;
+}
+
+dnnl::primitive_attr UserScratchpad() {
+  dnnl::primitive_attr attributes;
+  attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  return attributes;
+}
+
+dnnl::memory::desc Plain(const tensor::Shape& shape) {
+  dnnl::memory::dims strides(static_cast<size_t>(shape.rank()));
+  for (int axis = 0; axis < shape.rank(); ++axis) {
+    strides[static_cast<size_t>(axis)] = shape.Product(axis + 1, shape.rank());
+  }
+  return {Dims(shape), dnnl::memory::data_type::f32, strides};
+}
+
+dnnl::memory::desc Any(const tensor::Shape& shape) {
+  return {Dims(shape), dnnl::memory::data_type::f32, dnnl::memory::format_tag::any};
+}
+
+bool AllF32(const NodeSpec& node) {
+  const auto is_f32 = [](const tensor::ValueSpec& spec) {
+    return spec.dtype == tensor::DType::kF32;
+  };
+  return std::ranges::all_of(node.inputs, is_f32) && std::ranges::all_of(node.outputs, is_f32);
+}
+
+int Program::AddBuffer(Place place, size_t index, const dnnl::memory::desc& desc) {
+  buffers_.push_back({place, index, dnnl::memory(desc, CpuEngine(), DNNL_MEMORY_NONE)});
+  return static_cast<int>(buffers_.size()) - 1;
+}
+
+int Program::Input(int i, const dnnl::memory::desc& desc) {
+  return AddBuffer(Place::kInput, static_cast<size_t>(i), desc);
+}
+
+int Program::Output(int i, const dnnl::memory::desc& desc) {
+  return AddBuffer(Place::kOutput, static_cast<size_t>(i), desc);
+}
+
+int Program::Scratch(const dnnl::memory::desc& desc) {
+  const size_t offset = scratch_bytes_;
+  scratch_bytes_ += device::AlignUp(desc.get_size());
+  return AddBuffer(Place::kScratch, offset, desc);
+}
+
+int Program::Reordered(int buffer, const dnnl::memory::desc& wanted) {
+  if (DescOf(buffer) == wanted) return buffer;
+  const int copy = Scratch(wanted);
+  Reorder(buffer, copy);
+  return copy;
+}
+
+void Program::Reorder(int from, int to) {
+  const dnnl::reorder::primitive_desc pd(CpuEngine(), DescOf(from), CpuEngine(), DescOf(to),
+                                         UserScratchpad());
+  AddStage(dnnl::reorder(pd), pd.scratchpad_desc(), {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}});
+}
+
+void Program::AddStage(dnnl::primitive primitive, const dnnl::memory::desc& scratchpad,
+                       ArgumentList arguments) {
+  Stage& stage = stages_.emplace_back(Stage{std::move(primitive), {}});
+  const auto add = [&](int what, int buffer) {
+    stage.arguments.push_back({what, buffers_[static_cast<size_t>(buffer)].memory.get()});
+  };
+  for (const auto& [what, buffer] : arguments) add(what, buffer);
+  if (scratchpad.get_size() > 0) add(DNNL_ARG_SCRATCHPAD, Scratch(scratchpad));
+}
+
+void Program::Run(const Arguments& arguments) {
+  for (Buffer& buffer : buffers_) {
+    void* pointer = nullptr;
+    switch (buffer.place) {
+      case Place::kInput:
+        pointer = const_cast<void*>(arguments.inputs[buffer.index]);  // oneDNN only reads it
+        break;
+      case Place::kOutput:
+        pointer = arguments.outputs[buffer.index];
+        break;
+      case Place::kScratch:
+        pointer = static_cast<char*>(arguments.scratch) + buffer.index;
+        break;
+    }
+    if (pointer == buffer.pointer) continue;
+    buffer.memory.set_data_handle(pointer);
+    buffer.pointer = pointer;
+  }
+  // The C call: the C++ wrapper would copy the arguments into a fresh map for each run.
+  for (const Stage& stage : stages_) {
+    dnnl_primitive_execute(stage.primitive.get(), stream_.get(),
+                           static_cast<int>(stage.arguments.size()), stage.arguments.data());
+  }
+}
+
+}  // namespace ringmaster::kernels::onednn

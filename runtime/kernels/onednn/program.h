@@ -1,0 +1,101 @@
+// A kernel made of one or more oneDNN primitives run in order, such as reorder, convolution,
+// reorder. Internal to kernels/onednn/: this header includes oneDNN's.
+#ifndef RINGMASTER_RUNTIME_KERNELS_ONEDNN_PROGRAM_H_
+#define RINGMASTER_RUNTIME_KERNELS_ONEDNN_PROGRAM_H_
+
+#include <initializer_list>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <oneapi/dnnl/dnnl.hpp>
+
+#include "runtime/kernels/kernel.h"
+
+namespace ringmaster::kernels::onednn {
+
+// The process's CPU engine.
+const dnnl::engine& CpuEngine();
+
+// Attributes under which oneDNN takes its scratch memory from us.
+dnnl::primitive_attr UserScratchpad();
+
+// A dense row-major description.
+dnnl::memory::desc Plain(const tensor::Shape& shape);
+// The same dims in whatever layout oneDNN likes best.
+dnnl::memory::desc Any(const tensor::Shape& shape);
+
+bool AllF32(const NodeSpec& node);
+
+// Built once by the functions below, then run like any primitive. Methods may throw dnnl::error
+// while building; wrap that in Build.
+class Program final : public Primitive {
+ public:
+  // Buffers: the node's i-th input or output, or scratch. Each returns a number for AddStage.
+  int Input(int i, const dnnl::memory::desc& desc);
+  int Output(int i, const dnnl::memory::desc& desc);
+  int Scratch(const dnnl::memory::desc& desc);
+
+  // `buffer` in the layout `wanted`: itself, or a scratch copy made by a reorder before what is
+  // added next.
+  int Reordered(int buffer, const dnnl::memory::desc& wanted);
+
+  // A primitive with its arguments (DNNL_ARG_..., buffer). `pd` is its description, from which come
+  // the name and the size of its scratchpad.
+  using ArgumentList = std::initializer_list<std::pair<int, int>>;
+  template <typename P>
+  void Compute(const typename P::primitive_desc& pd, ArgumentList arguments) {
+    name_ += std::string(name_.empty() ? "onednn/" : "+") + pd.impl_info_str();
+    AddStage(P(pd), pd.scratchpad_desc(), arguments);
+  }
+  // Copies between layouts.
+  void Reorder(int from, int to);
+
+  void Run(const Arguments& arguments) override;
+  size_t scratch_bytes() const override { return scratch_bytes_; }
+  std::string name() const override { return name_; }
+
+ private:
+  enum class Place { kInput, kOutput, kScratch };
+  struct Buffer {
+    Place place;
+    size_t index;  // of the input or output, or the offset in scratch
+    dnnl::memory memory;
+    void* pointer = nullptr;  // what `memory` refers to now
+  };
+  struct Stage {
+    dnnl::primitive primitive;
+    std::vector<dnnl_exec_arg_t> arguments;
+  };
+
+  int AddBuffer(Place place, size_t index, const dnnl::memory::desc& desc);
+  void AddStage(dnnl::primitive primitive, const dnnl::memory::desc& scratchpad,
+                ArgumentList arguments);
+  dnnl::memory::desc DescOf(int buffer) const {
+    return buffers_[static_cast<size_t>(buffer)].memory.get_desc();
+  }
+
+  std::string name_;
+  std::vector<Buffer> buffers_;
+  std::vector<Stage> stages_;
+  size_t scratch_bytes_ = 0;
+  dnnl::stream stream_{CpuEngine()};
+};
+
+// Runs `build(program)`; null when oneDNN has no implementation for what it asks.
+template <typename Builder>
+std::unique_ptr<Primitive> Build(const NodeSpec& node, const Builder& build) {
+  if (!AllF32(node)) return nullptr;
+  try {
+    auto program = std::make_unique<Program>();
+    build(*program);
+    return program;
+  } catch (const dnnl::error&) {
+    return nullptr;
+  }
+}
+
+}  // namespace ringmaster::kernels::onednn
+
+#endif  // RINGMASTER_RUNTIME_KERNELS_ONEDNN_PROGRAM_H_

@@ -1,0 +1,81 @@
+#include "runtime/kernels/reference/common.h"
+#include "runtime/kernels/reference/reference.h"
+
+namespace ringmaster::kernels::reference {
+namespace {
+
+struct Strides {
+  int64_t row, column;
+};
+
+// The product of an m x k and a k x n matrix, each given by strides, plus a row that may be null.
+template <typename T>
+struct Product {
+  int64_t m, k, n;
+  Strides a, b;
+
+  void Run(const T* x, const T* w, const T* bias, T* y) const {
+    ParallelFor(m, k * n, [&](int64_t i) {
+      for (int64_t j = 0; j < n; ++j) {
+        const T *from_x = x + i * a.row, *from_w = w + j * b.column;
+        double sum = bias != nullptr ? static_cast<double>(bias[j]) : 0.0;
+        for (int64_t p = 0; p < k; ++p) {
+          sum += static_cast<double>(from_x[p * a.column]) * static_cast<double>(from_w[p * b.row]);
+        }
+        y[i * n + j] = static_cast<T>(sum);
+      }
+    });
+  }
+};
+
+int64_t Rows(const Shape& shape) {
+  return shape.Product(0, shape.rank() - 1);
+}
+
+template <typename T>
+class MatMulKernel : public ReferencePrimitive {
+ public:
+  explicit MatMulKernel(const NodeSpec& node) {
+    const Shape &a = InShape(node, 0), &b = InShape(node, 1);
+    const bool ta = node.attributes.Int("transpose_a") != 0,
+               tb = node.attributes.Int("transpose_b") != 0;
+    product_.m = ta ? a.dim(-1) : Rows(a);
+    product_.k = ta ? Rows(a) : a.dim(-1);
+    product_.n = tb ? Rows(b) : b.dim(-1);
+    product_.a = ta ? Strides{1, a.dim(-1)} : Strides{a.dim(-1), 1};
+    product_.b = tb ? Strides{1, b.dim(-1)} : Strides{b.dim(-1), 1};
+  }
+  void Run(const Arguments& a) override {
+    product_.Run(a.in<T>(0), a.in<T>(1), nullptr, a.out<T>(0));
+  }
+
+ private:
+  Product<T> product_;
+};
+
+template <typename T>
+class LinearKernel : public ReferencePrimitive {
+ public:
+  explicit LinearKernel(const NodeSpec& node) : has_bias_(node.inputs.size() == 3) {
+    const Shape &x = InShape(node, 0), &weight = InShape(node, 1);
+    product_ = {Rows(x), x.dim(-1), weight.dim(0), {x.dim(-1), 1}, {1, x.dim(-1)}};
+  }
+  void Run(const Arguments& a) override {
+    product_.Run(a.in<T>(0), a.in<T>(1), has_bias_ ? a.in<T>(2) : nullptr, a.out<T>(0));
+  }
+
+ private:
+  Product<T> product_;
+  bool has_bias_;
+};
+
+}  // namespace
+
+std::unique_ptr<Primitive> MatMul(const NodeSpec& node) {
+  return MakeReal<MatMulKernel>(node);
+}
+std::unique_ptr<Primitive> Linear(const NodeSpec& node) {
+  return MakeReal<LinearKernel>(node);
+}
+
+}  // namespace ringmaster::kernels::reference

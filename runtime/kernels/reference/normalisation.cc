@@ -1,0 +1,255 @@
+#include <algorithm>
+#include <cmath>
+
+#include "runtime/kernels/reference/common.h"
+#include "runtime/kernels/reference/reference.h"
+
+namespace ringmaster::kernels::reference {
+namespace {
+
+// Visits x [N, C] or [N, C, H, W] by channel: in each of N samples a run of H * W elements.
+class ChannelKernel : public ReferencePrimitive {
+ protected:
+  explicit ChannelKernel(const NodeSpec& node)
+      : batch_(InShape(node, 0).dim(0)),
+        channels_(InShape(node, 0).dim(1)),
+        plane_(InShape(node, 0).Product(2, InShape(node, 0).rank())),
+        epsilon_(node.attributes.Real("epsilon")) {}
+
+  double count() const { return static_cast<double>(batch_ * plane_); }
+
+  template <typename Body>
+  void ForChannels(const Body& body) const {
+    ParallelFor(channels_, batch_ * plane_, body);
+  }
+
+  // The sum of body(index into x) over channel c, samples in order.
+  template <typename Body>
+  double SumChannel(int64_t c, const Body& body) const {
+    double sum = 0;
+    for (int64_t n = 0; n < batch_; ++n) {
+      const int64_t base = (n * channels_ + c) * plane_;
+      sum += SumOver(plane_, [&](int64_t i) { return body(base + i); });
+    }
+    return sum;
+  }
+
+  template <typename Body>
+  void ForElements(int64_t c, const Body& body) const {
+    for (int64_t n = 0; n < batch_; ++n) {
+      const int64_t base = (n * channels_ + c) * plane_;
+      for (int64_t i = base; i < base + plane_; ++i) body(i);
+    }
+  }
+
+  int64_t batch_, channels_, plane_;
+  double epsilon_;
+};
+
+// y = x * slope + offset, for one channel.
+template <typename T>
+struct Affine {
+  T slope, offset;
+
+  Affine(double gamma, double beta, double mean, double rstd)
+      : slope(static_cast<T>(gamma * rstd)), offset(static_cast<T>(beta - mean * gamma * rstd)) {}
+};
+
+// (x, gamma, beta) -> (y, mean, variance).
+template <typename T>
+class BatchNormKernel : public ChannelKernel {
+ public:
+  explicit BatchNormKernel(const NodeSpec& node) : ChannelKernel(node) {}
+
+  void Run(const Arguments& a) override {
+    const T *x = a.in<T>(0), *gamma = a.in<T>(1), *beta = a.in<T>(2);
+    T *y = a.out<T>(0), *means = a.out<T>(1), *variances = a.out<T>(2);
+    ForChannels([&](int64_t c) {
+      const double mean = SumChannel(c, [&](int64_t i) { return x[i]; }) / count();
+      const double variance = SumChannel(c,
+                                         [&](int64_t i) {
+                                           const double d = static_cast<double>(x[i]) - mean;
+                                           return d * d;
+                                         }) /
+                              count();
+      means[c] = static_cast<T>(mean);
+      variances[c] = static_cast<T>(variance);
+      const Affine<T> f(gamma[c], beta[c], mean, 1.0 / std::sqrt(variance + epsilon_));
+      ForElements(c, [&](int64_t i) { y[i] = x[i] * f.slope + f.offset; });
+    });
+  }
+};
+
+// (x, gamma, beta, mean, variance) -> y.
+template <typename T>
+class BatchNormInferenceKernel : public ChannelKernel {
+ public:
+  explicit BatchNormInferenceKernel(const NodeSpec& node) : ChannelKernel(node) {}
+
+  void Run(const Arguments& a) override {
+    const T* x = a.in<T>(0);
+    T* y = a.out<T>(0);
+    ForChannels([&](int64_t c) {
+      const double rstd = 1.0 / std::sqrt(static_cast<double>(a.in<T>(4)[c]) + epsilon_);
+      const Affine<T> f(a.in<T>(1)[c], a.in<T>(2)[c], a.in<T>(3)[c], rstd);
+      ForElements(c, [&](int64_t i) { y[i] = x[i] * f.slope + f.offset; });
+    });
+  }
+};
+
+// (x, gamma, mean, variance, dy) -> (dx, dgamma, dbeta). With statistics of the batch itself
+// (kOwnStatistics) they depend on x too, which takes the mean and the projection on x out of dx
+// (Ioffe and Szegedy, 2015).
+template <typename T, bool kOwnStatistics>
+class BatchNormGradKernelOf : public ChannelKernel {
+ public:
+  explicit BatchNormGradKernelOf(const NodeSpec& node) : ChannelKernel(node) {}
+
+  void Run(const Arguments& a) override {
+    const T *x = a.in<T>(0), *dy = a.in<T>(4);
+    T* dx = a.out<T>(0);
+    ForChannels([&](int64_t c) {
+      const double mean = a.in<T>(2)[c];
+      const double rstd = 1.0 / std::sqrt(static_cast<double>(a.in<T>(3)[c]) + epsilon_);
+      const double dbeta = SumChannel(c, [&](int64_t i) { return dy[i]; });
+      const double dgamma =
+          rstd * SumChannel(c, [&](int64_t i) {
+            return static_cast<double>(dy[i]) * (static_cast<double>(x[i]) - mean);
+          });
+      a.out<T>(1)[c] = static_cast<T>(dgamma);
+      a.out<T>(2)[c] = static_cast<T>(dbeta);
+      // dx = slope * dy + along * x + offset
+      const double slope = static_cast<double>(a.in<T>(1)[c]) * rstd;
+      const double along = kOwnStatistics ? -slope * dgamma * rstd / count() : 0.0;
+      const double offset = kOwnStatistics ? -slope * dbeta / count() - along * mean : 0.0;
+      ForElements(c, [&](int64_t i) {
+        dx[i] = static_cast<T>(slope * static_cast<double>(dy[i]) +
+                               along * static_cast<double>(x[i]) + offset);
+      });
+    });
+  }
+};
+
+template <typename T>
+using BatchNormGradKernel = BatchNormGradKernelOf<T, true>;
+template <typename T>
+using BatchNormInferenceGradKernel = BatchNormGradKernelOf<T, false>;
+
+// Rows of `width` elements.
+class RowKernel : public ReferencePrimitive {
+ protected:
+  explicit RowKernel(const NodeSpec& node)
+      : width_(InShape(node, 0).dim(-1)),
+        rows_(InShape(node, 0).elements() / width_),
+        epsilon_(node.attributes.Real("epsilon")) {}
+
+  int64_t width_, rows_;
+  double epsilon_;
+};
+
+// (x, gamma, beta) -> (y, mean, variance), the statistics per row.
+template <typename T>
+class LayerNormKernel : public RowKernel {
+ public:
+  explicit LayerNormKernel(const NodeSpec& node) : RowKernel(node) {}
+
+  void Run(const Arguments& a) override {
+    const T *gamma = a.in<T>(1), *beta = a.in<T>(2);
+    ParallelFor(rows_, width_ * 4, [&](int64_t r) {
+      const T* x = a.in<T>(0) + r * width_;
+      T* y = a.out<T>(0) + r * width_;
+      const auto width = static_cast<double>(width_);
+      const double mean = SumOver(width_, [&](int64_t i) { return x[i]; }) / width;
+      const double variance = SumOver(width_,
+                                      [&](int64_t i) {
+                                        const double d = static_cast<double>(x[i]) - mean;
+                                        return d * d;
+                                      }) /
+                              width;
+      a.out<T>(1)[r] = static_cast<T>(mean);
+      a.out<T>(2)[r] = static_cast<T>(variance);
+      const auto m = static_cast<T>(mean),
+                 rstd = static_cast<T>(1.0 / std::sqrt(variance + epsilon_));
+      for (int64_t i = 0; i < width_; ++i) y[i] = (x[i] - m) * rstd * gamma[i] + beta[i];
+    });
+  }
+};
+
+// (x, gamma, mean, variance, dy) -> (dx, dgamma, dbeta).
+template <typename T>
+class LayerNormGradKernel : public RowKernel {
+ public:
+  explicit LayerNormGradKernel(const NodeSpec& node) : RowKernel(node) {}
+
+  void Run(const Arguments& a) override {
+    ParallelFor(rows_, width_ * 4, [&](int64_t r) { InputRow(a, r); });
+    const int64_t blocks = (width_ + kBlock - 1) / kBlock;
+    ParallelFor(blocks, rows_ * kBlock, [&](int64_t b) { ParameterBlock(a, b * kBlock); });
+  }
+
+ private:
+  static constexpr int64_t kBlock = 64;  // columns that one task sums down the rows
+
+  double Rstd(const Arguments& a, int64_t r) const {
+    return 1.0 / std::sqrt(static_cast<double>(a.in<T>(3)[r]) + epsilon_);
+  }
+
+  void InputRow(const Arguments& a, int64_t r) const {
+    const T *x = a.in<T>(0) + r * width_, *gamma = a.in<T>(1), *dy = a.in<T>(4) + r * width_;
+    T* dx = a.out<T>(0) + r * width_;
+    const double mean = a.in<T>(2)[r], rstd = Rstd(a, r);
+    const auto width = static_cast<double>(width_);
+    const auto weighted = [&](int64_t i) {
+      return static_cast<double>(dy[i]) * static_cast<double>(gamma[i]);
+    };
+    const double sum = SumOver(width_, weighted) / width;
+    const double along =
+        SumOver(width_,
+                [&](int64_t i) { return weighted(i) * (static_cast<double>(x[i]) - mean); }) *
+        rstd * rstd / width;
+    for (int64_t i = 0; i < width_; ++i) {
+      dx[i] =
+          static_cast<T>(rstd * (weighted(i) - sum - along * (static_cast<double>(x[i]) - mean)));
+    }
+  }
+
+  void ParameterBlock(const Arguments& a, int64_t begin) const {
+    double dgamma[kBlock] = {}, dbeta[kBlock] = {};
+    const int64_t count = std::min(kBlock, width_ - begin);
+    for (int64_t r = 0; r < rows_; ++r) {
+      const T *x = a.in<T>(0) + r * width_ + begin, *dy = a.in<T>(4) + r * width_ + begin;
+      const double mean = a.in<T>(2)[r], rstd = Rstd(a, r);
+      for (int64_t i = 0; i < count; ++i) {
+        dgamma[i] += static_cast<double>(dy[i]) * (static_cast<double>(x[i]) - mean) * rstd;
+        dbeta[i] += static_cast<double>(dy[i]);
+      }
+    }
+    for (int64_t i = 0; i < count; ++i) {
+      a.out<T>(1)[begin + i] = static_cast<T>(dgamma[i]);
+      a.out<T>(2)[begin + i] = static_cast<T>(dbeta[i]);
+    }
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Primitive> BatchNorm(const NodeSpec& node) {
+  return MakeReal<BatchNormKernel>(node);
+}
+std::unique_ptr<Primitive> BatchNormGrad(const NodeSpec& node) {
+  return MakeReal<BatchNormGradKernel>(node);
+}
+std::unique_ptr<Primitive> BatchNormInference(const NodeSpec& node) {
+  return MakeReal<BatchNormInferenceKernel>(node);
+}
+std::unique_ptr<Primitive> BatchNormInferenceGrad(const NodeSpec& node) {
+  return MakeReal<BatchNormInferenceGradKernel>(node);
+}
+std::unique_ptr<Primitive> LayerNorm(const NodeSpec& node) {
+  return MakeReal<LayerNormKernel>(node);
+}
+std::unique_ptr<Primitive> LayerNormGrad(const NodeSpec& node) {
+  return MakeReal<LayerNormGradKernel>(node);
+}
+
+}  // namespace ringmaster::kernels::reference

@@ -1,0 +1,52 @@
+// The reference kernels: plain loops that say what each op means, for f32 and f64.
+//
+// They are what faster kernels are checked against and what runs where nothing faster fits.
+// Reductions add in double and in an order that does not depend on the number of threads. Each
+// function prepares a primitive for a node whose shapes the graph has checked, or gives null for a
+// type that it does not take.
+#ifndef RINGMASTER_RUNTIME_KERNELS_REFERENCE_REFERENCE_H_
+#define RINGMASTER_RUNTIME_KERNELS_REFERENCE_REFERENCE_H_
+
+#include <memory>
+
+#include "runtime/kernels/kernel.h"
+
+namespace ringmaster::kernels::reference {
+
+std::unique_ptr<Primitive> Add(const NodeSpec& node);
+std::unique_ptr<Primitive> AvgPool2d(const NodeSpec& node);
+std::unique_ptr<Primitive> AvgPool2dGrad(const NodeSpec& node);
+std::unique_ptr<Primitive> BatchNorm(const NodeSpec& node);
+std::unique_ptr<Primitive> BatchNormGrad(const NodeSpec& node);
+std::unique_ptr<Primitive> BatchNormInference(const NodeSpec& node);
+std::unique_ptr<Primitive> BatchNormInferenceGrad(const NodeSpec& node);
+std::unique_ptr<Primitive> CausalAttention(const NodeSpec& node);
+std::unique_ptr<Primitive> CausalAttentionGrad(const NodeSpec& node);
+std::unique_ptr<Primitive> Constant(const NodeSpec& node);
+std::unique_ptr<Primitive> Conv2d(const NodeSpec& node);
+std::unique_ptr<Primitive> Conv2dGradInput(const NodeSpec& node);
+std::unique_ptr<Primitive> Conv2dGradWeight(const NodeSpec& node);
+std::unique_ptr<Primitive> Copy(const NodeSpec& node);
+std::unique_ptr<Primitive> Dropout(const NodeSpec& node);
+std::unique_ptr<Primitive> Embedding(const NodeSpec& node);
+std::unique_ptr<Primitive> EmbeddingGrad(const NodeSpec& node);
+std::unique_ptr<Primitive> Gelu(const NodeSpec& node);
+std::unique_ptr<Primitive> GeluGrad(const NodeSpec& node);
+std::unique_ptr<Primitive> LayerNorm(const NodeSpec& node);
+std::unique_ptr<Primitive> LayerNormGrad(const NodeSpec& node);
+std::unique_ptr<Primitive> Linear(const NodeSpec& node);
+std::unique_ptr<Primitive> MatMul(const NodeSpec& node);
+std::unique_ptr<Primitive> MaxPool2d(const NodeSpec& node);
+std::unique_ptr<Primitive> MaxPool2dGrad(const NodeSpec& node);
+std::unique_ptr<Primitive> Relu(const NodeSpec& node);
+std::unique_ptr<Primitive> ReluGrad(const NodeSpec& node);
+std::unique_ptr<Primitive> Scale(const NodeSpec& node);
+std::unique_ptr<Primitive> SoftmaxCrossEntropy(const NodeSpec& node);
+std::unique_ptr<Primitive> SoftmaxCrossEntropyGrad(const NodeSpec& node);
+std::unique_ptr<Primitive> SumTo(const NodeSpec& node);
+std::unique_ptr<Primitive> Tanh(const NodeSpec& node);
+std::unique_ptr<Primitive> TanhGrad(const NodeSpec& node);
+
+}  // namespace ringmaster::kernels::reference
+
+#endif  // RINGMASTER_RUNTIME_KERNELS_REFERENCE_REFERENCE_H_
