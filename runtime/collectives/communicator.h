@@ -44,6 +44,7 @@
 #include <vector>
 
 #include "common/status.h"
+#include "runtime/collectives/membership.h"
 #include "runtime/collectives/stats.h"
 
 namespace ringmaster::collectives {
@@ -54,21 +55,7 @@ class Listener;
 class Transport;
 struct Operation;
 
-// One worker of a round, as the rendezvous announced it.
-struct Member {
-  std::string address;  // "10.0.0.7:7473" or "[fd00::7]:7473"; numeric, where its Listener listens
-  std::string pod_uid;  // at most 64 bytes
-};
-
-struct CommunicatorOptions {
-  // What the group is. All of these come from the rendezvous and are the same on every rank, but
-  // for `rank`.
-  std::string job;  // the job's identity, e.g. "namespace/name"; peers of another job are refused
-  uint64_t round = 0;           // must be greater than any round opened before on the same listener
-  int rank = 0;                 // this worker's place in `members`
-  std::vector<Member> members;  // by rank; its size is the world size
-  std::string key;  // the round's secret key: peers prove that they know it. At least 16 bytes
-
+struct CommunicatorOptions : Membership {
   // How long a peer may take to be reachable and in this round. Raise it where pods start far
   // apart.
   std::chrono::milliseconds connect_timeout{20'000};
@@ -151,10 +138,15 @@ class Communicator {
   // OK, or kAborted naming the first cause.
   absl::Status status() const;
 
+  // The rank that the first cause blames (it died, hangs, or diverged), or -1: none, or not failed.
+  int suspect() const;
+
   // What this communicator has done so far.
   CommunicatorStats stats() const;
 
  private:
+  void TellPeersIfFailed();
+
   std::unique_ptr<Transport> transport_;
   const size_t segment_bytes_;
   std::mutex running_;          // held by the operation in progress

@@ -71,15 +71,17 @@ class OrderedSum {
   size_t buffers_in_use() const { return nodes_.size(); }
 
  private:
+  void AddInTreeOrder(int shard, std::span<const T> values);
+  void AddAsItComes(std::span<const T> values);
   std::vector<T> CopyToBuffer(std::span<const T> values);
-  void JoinUpwards(ShardRange node);
 
   const int shards_;
   const size_t elements_;
   const SumOrder order_;
-  std::vector<bool> added_;                     // by shard
-  std::map<ShardRange, std::vector<T>> nodes_;  // complete nodes without a complete parent
-  std::vector<std::vector<T>> free_;            // buffers for reuse
+  std::vector<bool> added_;  // by shard
+  std::map<ShardRange, std::vector<T>>
+      nodes_;                         // complete nodes without a complete parent (kByRank: one sum)
+  std::vector<std::vector<T>> free_;  // buffers for reuse
 };
 
 extern template class OrderedSum<float>;

@@ -2,19 +2,14 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstdio>
-#include <cstdlib>
+#include <functional>
 #include <map>
 #include <numeric>
 
+#include "common/check.h"
+
 namespace ringmaster::collectives {
 namespace {
-
-void Check(bool condition, const char* what) {
-  if (condition) return;
-  std::fprintf(stderr, "shard tree: %s\n", what);
-  std::abort();
-}
 
 // Appends the maximal nodes under `node` that `owned` (increasing) covers.
 void AppendCover(ShardRange node, std::span<const int> owned, std::vector<ShardRange>* cover) {
@@ -34,7 +29,7 @@ void AppendCover(ShardRange node, std::span<const int> owned, std::vector<ShardR
 int AppendPlan(ShardRange node, const std::map<ShardRange, int>& buffers,
                std::vector<Addition>* plan) {
   if (const auto found = buffers.find(node); found != buffers.end()) return found->second;
-  Check(node.size() > 1, "the nodes do not cover every shard");
+  RM_CHECK(node.size() > 1, "the nodes do not cover every shard");
   const int mid = SplitPoint(node);
   const int left = AppendPlan({node.begin, mid}, buffers, plan);
   const int right = AppendPlan({mid, node.end}, buffers, plan);
@@ -45,14 +40,25 @@ int AppendPlan(ShardRange node, const std::map<ShardRange, int>& buffers,
 }  // namespace
 
 int SplitPoint(ShardRange node) {
-  Check(node.size() >= 2, "a leaf does not split");
+  RM_CHECK(node.size() >= 2, "a leaf does not split");
   return node.begin + static_cast<int>(std::bit_floor(static_cast<unsigned>(node.size() - 1)));
 }
 
+ShardRange ParentNode(int shards, ShardRange node) {
+  ShardRange parent{0, shards};
+  while (true) {
+    const int mid = SplitPoint(parent);
+    const bool is_left = node.end <= mid;
+    const ShardRange child = is_left ? ShardRange{parent.begin, mid} : ShardRange{mid, parent.end};
+    if (child == node) return parent;
+    parent = child;
+  }
+}
+
 ShardRange OwnedShards(int shards, int world, int rank) {
-  Check(world >= 1 && world <= shards,
-        "the world must have between 1 and as many ranks as there are shards");
-  Check(rank >= 0 && rank < world, "the rank is not in the world");
+  RM_CHECK(world >= 1 && world <= shards,
+           "the world must have between 1 and as many ranks as there are shards");
+  RM_CHECK(rank >= 0 && rank < world, "the rank is not in the world");
   const auto boundary = [&](int r) {
     return static_cast<int>(static_cast<int64_t>(shards) * r / world);
   };
@@ -60,10 +66,11 @@ ShardRange OwnedShards(int shards, int world, int rank) {
 }
 
 std::vector<ShardRange> CoveringNodes(int shards, std::span<const int> owned) {
-  Check(shards >= 1, "there must be at least one shard");
-  Check(std::is_sorted(owned.begin(), owned.end(), std::less_equal<int>()),
-        "the shards must be increasing");
-  Check(owned.empty() || (owned.front() >= 0 && owned.back() < shards), "a shard is out of range");
+  RM_CHECK(shards >= 1, "there must be at least one shard");
+  RM_CHECK(std::adjacent_find(owned.begin(), owned.end(), std::greater_equal<int>()) == owned.end(),
+           "the shards must be increasing");
+  RM_CHECK(owned.empty() || (owned.front() >= 0 && owned.back() < shards),
+           "a shard is out of range");
   std::vector<ShardRange> cover;
   AppendCover({0, shards}, owned, &cover);
   return cover;
@@ -76,12 +83,12 @@ std::vector<ShardRange> CoveringNodes(int shards, ShardRange owned) {
 }
 
 std::vector<Addition> CombiningPlan(int shards, std::span<const ShardRange> nodes) {
-  Check(shards >= 1, "there must be at least one shard");
+  RM_CHECK(shards >= 1, "there must be at least one shard");
   std::map<ShardRange, int> buffers;
   for (size_t i = 0; i < nodes.size(); ++i) buffers[nodes[i]] = static_cast<int>(i);
   std::vector<Addition> plan;
   AppendPlan({0, shards}, buffers, &plan);
-  Check(plan.size() + 1 == nodes.size(), "the nodes overlap or are no nodes of the tree");
+  RM_CHECK(plan.size() + 1 == nodes.size(), "the nodes overlap or are no nodes of the tree");
   return plan;
 }
 

@@ -39,6 +39,10 @@ struct ShardRange {
 // Precondition: node.size() >= 2.
 int SplitPoint(ShardRange node);
 
+// The node whose child `node` is. Precondition: `node` is a node of the tree over [0, shards) and
+// not its root.
+ShardRange ParentNode(int shards, ShardRange node);
+
 // The shards that `rank` of `world` owns by default: contiguous, in rank order, sizes differing by
 // at most one. Preconditions: 1 <= world <= shards, 0 <= rank < world.
 ShardRange OwnedShards(int shards, int world, int rank);

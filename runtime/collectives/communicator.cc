@@ -1,0 +1,224 @@
+#include "runtime/collectives/communicator.h"
+
+#include <algorithm>
+#include <chrono>
+#include <numeric>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "runtime/collectives/operation.h"
+#include "runtime/collectives/ring.h"
+#include "runtime/collectives/transport/tcp/tcp_transport.h"
+#include "runtime/collectives/tree.h"
+
+namespace ringmaster::collectives {
+namespace {
+
+constexpr size_t kMinSegmentBytes = 64;
+constexpr uint64_t kMaxMessageBytes = uint64_t{64} << 20;
+
+absl::Status Mismatch(std::string_view name, std::string_view what, size_t got, size_t want) {
+  if (got == want) return absl::OkStatus();
+  return absl::InvalidArgumentError(fmt::format("{}: {} {}; it must be {}", name, what, got, want));
+}
+
+int64_t Combine(IntReduction reduction, int64_t a, int64_t b) {
+  switch (reduction) {
+    case IntReduction::kSum:
+      // Wraps around, as unsigned numbers do.
+      return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
+    case IntReduction::kMin:
+      return std::min(a, b);
+    case IntReduction::kMax:
+      return std::max(a, b);
+  }
+  return a;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Communicator>> Communicator::Create(
+    const CommunicatorOptions& options, tcp::Listener& listener) {
+  if (options.segment_bytes < kMinSegmentBytes) {
+    return absl::InvalidArgumentError(
+        fmt::format("segment_bytes: {}; at least {}", options.segment_bytes, kMinSegmentBytes));
+  }
+  if (options.connect_timeout.count() <= 0 || options.operation_timeout.count() <= 0) {
+    return absl::InvalidArgumentError("connect_timeout and operation_timeout must be positive");
+  }
+  const tcp::Timeouts timeouts{options.connect_timeout, options.operation_timeout};
+  RM_ASSIGN_OR_RETURN(auto transport, tcp::TcpTransport::Create(options, timeouts, listener));
+  return std::make_unique<Communicator>(std::move(transport), options.segment_bytes);
+}
+
+Communicator::Communicator(std::unique_ptr<Transport> transport, size_t segment_bytes)
+    : transport_(std::move(transport)), segment_bytes_(segment_bytes) {}
+
+Communicator::~Communicator() = default;
+
+int Communicator::rank() const {
+  return transport_->rank();
+}
+int Communicator::world() const {
+  return transport_->world();
+}
+uint64_t Communicator::round() const {
+  return transport_->round();
+}
+
+absl::Status Communicator::Run(const Operation& operation,
+                               const std::function<absl::Status(Transport&)>& body) {
+  std::unique_lock lock(running_, std::try_to_lock);
+  if (!lock) {
+    return absl::FailedPreconditionError(
+        fmt::format("{} was called while another operation runs", operation.Describe()));
+  }
+  RM_RETURN_IF_ERROR(status());
+  const auto start = std::chrono::steady_clock::now();
+  const Traffic before = transport_->traffic();
+  absl::Status status = transport_->Begin(operation, next_sequence_++);
+  if (status.ok()) status = body(*transport_);
+  if (status.ok()) status = transport_->Finish();
+  if (!status.ok()) status = transport_->Fail({status, -1});
+  const Traffic after = transport_->traffic();
+  {
+    const std::lock_guard stats_lock(stats_mutex_);
+    OperationStats& stats = stats_.of(operation.kind);
+    ++stats.calls;
+    stats.bytes_sent += after.bytes_sent - before.bytes_sent;
+    stats.bytes_received += after.bytes_received - before.bytes_received;
+    stats.seconds +=
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  }
+  lock.unlock();
+  // An Abort that came while this operation was ending found the lock taken and left the telling to
+  // us.
+  TellPeersIfFailed();
+  return status;
+}
+
+void Communicator::TellPeersIfFailed() {
+  if (transport_->failure().status.ok()) return;
+  const std::unique_lock lock(running_, std::try_to_lock);
+  if (lock) transport_->TellPeers();
+}
+
+absl::Status Communicator::AllreduceSum(std::span<const float> in, std::span<float> out,
+                                        std::string_view name) {
+  RM_RETURN_IF_ERROR(Mismatch(name, "the length of the result is", out.size(), in.size()));
+  const std::less<const float*> before;
+  if (before(in.data(), out.data() + out.size()) && before(out.data(), in.data() + in.size())) {
+    return absl::InvalidArgumentError(fmt::format("{}: the result overlaps the input", name));
+  }
+  const Operation operation{OperationKind::kAllreduceSum, ElementType::kFloat32, in.size(), 0,
+                            std::string(name)};
+  return Run(operation, [&](Transport& t) { return RingAllreduceSum(t, in, out, segment_bytes_); });
+}
+
+absl::Status Communicator::AllreduceInt64(IntReduction reduction, std::span<const int64_t> in,
+                                          std::span<int64_t> out, std::string_view name) {
+  RM_RETURN_IF_ERROR(Mismatch(name, "the length of the result is", out.size(), in.size()));
+  const size_t ranks = static_cast<size_t>(world());
+  const Operation operation{OperationKind::kAllreduceInt64, ElementType::kInt64, in.size(),
+                            static_cast<uint64_t>(reduction), std::string(name)};
+  return Run(operation, [&](Transport& t) -> absl::Status {
+    std::vector<int64_t> all(in.size() * ranks);
+    const std::vector<size_t> parts(ranks, in.size_bytes());
+    RM_RETURN_IF_ERROR(RingAllgather(t, std::as_bytes(in), parts,
+                                     std::as_writable_bytes(std::span(all)), segment_bytes_));
+    RM_RETURN_IF_ERROR(t.Finish());  // `all` is being sent from until then
+    for (size_t i = 0; i < in.size(); ++i) {
+      int64_t value = all[i];
+      for (size_t r = 1; r < ranks; ++r) value = Combine(reduction, value, all[r * in.size() + i]);
+      out[i] = value;
+    }
+    return absl::OkStatus();
+  });
+}
+
+absl::Status Communicator::Broadcast(int root, std::span<std::byte> data, std::string_view name) {
+  if (root < 0 || root >= world()) {
+    return absl::InvalidArgumentError(
+        fmt::format("{}: root {} is not in a world of {}", name, root, world()));
+  }
+  const Operation operation{OperationKind::kBroadcast, ElementType::kBytes, data.size(),
+                            static_cast<uint64_t>(root), std::string(name)};
+  return Run(operation, [&](Transport& t) { return TreeBroadcast(t, root, data, segment_bytes_); });
+}
+
+absl::Status Communicator::Allgather(std::span<const std::byte> mine,
+                                     std::span<const size_t> part_bytes, std::span<std::byte> out,
+                                     std::string_view name) {
+  RM_RETURN_IF_ERROR(
+      Mismatch(name, "the number of parts is", part_bytes.size(), static_cast<size_t>(world())));
+  RM_RETURN_IF_ERROR(
+      Mismatch(name, "the size of this rank's part is", mine.size(), part_bytes[rank()]));
+  const size_t total = std::accumulate(part_bytes.begin(), part_bytes.end(), size_t{0});
+  RM_RETURN_IF_ERROR(Mismatch(name, "the size of the result is", out.size(), total));
+  const Operation operation{OperationKind::kAllgather, ElementType::kBytes, total,
+                            Fnv1a(part_bytes.data(), part_bytes.size_bytes()), std::string(name)};
+  return Run(operation,
+             [&](Transport& t) { return RingAllgather(t, mine, part_bytes, out, segment_bytes_); });
+}
+
+absl::StatusOr<std::vector<std::string>> Communicator::AllgatherBytes(
+    std::span<const std::byte> mine, std::string_view name) {
+  if (mine.size() > kMaxMessageBytes) {
+    return absl::InvalidArgumentError(fmt::format("{}: {} bytes; a part may have at most {}", name,
+                                                  mine.size(), kMaxMessageBytes));
+  }
+  const size_t ranks = static_cast<size_t>(world());
+  std::vector<size_t> sizes(ranks);
+  std::vector<std::byte> all;
+  const Operation operation{OperationKind::kAllgather, ElementType::kBytes, 0, 0,
+                            std::string(name)};
+  RM_RETURN_IF_ERROR(Run(operation, [&](Transport& t) -> absl::Status {
+    const size_t size = mine.size();
+    const std::vector<size_t> words(ranks, sizeof(size_t));
+    RM_RETURN_IF_ERROR(RingAllgather(t, std::as_bytes(std::span(&size, 1)), words,
+                                     std::as_writable_bytes(std::span(sizes)), segment_bytes_));
+    const auto largest = std::max_element(sizes.begin(), sizes.end());
+    if (*largest > kMaxMessageBytes) {
+      return absl::DataLossError(
+          fmt::format("rank {} announced {} bytes", largest - sizes.begin(), *largest));
+    }
+    all.resize(std::accumulate(sizes.begin(), sizes.end(), size_t{0}));
+    return RingAllgather(t, mine, sizes, all, segment_bytes_);
+  }));
+  std::vector<std::string> parts;
+  const char* at = reinterpret_cast<const char*>(all.data());
+  for (const size_t size : sizes) {
+    parts.emplace_back(at, size);
+    at += size;
+  }
+  return parts;
+}
+
+absl::Status Communicator::Barrier(std::string_view name) {
+  const Operation operation{OperationKind::kBarrier, ElementType::kBytes, 0, 0, std::string(name)};
+  return Run(operation, [](Transport& t) { return DisseminationBarrier(t); });
+}
+
+void Communicator::Abort(std::string_view reason) {
+  transport_->Abort(
+      {absl::AbortedError(fmt::format("rank {} aborted the round: {}", rank(), reason)), -1});
+  TellPeersIfFailed();
+}
+
+absl::Status Communicator::status() const {
+  const absl::Status cause = transport_->failure().status;
+  if (cause.ok()) return cause;
+  return absl::AbortedError("the round has failed: " + Message(cause));
+}
+
+int Communicator::suspect() const {
+  return transport_->failure().suspect;
+}
+
+CommunicatorStats Communicator::stats() const {
+  const std::lock_guard lock(stats_mutex_);
+  return stats_;
+}
+
+}  // namespace ringmaster::collectives

@@ -1,0 +1,124 @@
+#include "runtime/collectives/ordered_sum.h"
+
+#include <algorithm>
+#include <type_traits>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "common/check.h"
+#include "runtime/collectives/add.h"
+#include "runtime/collectives/communicator.h"
+#include "runtime/collectives/direct_sum.h"
+#include "runtime/collectives/operation.h"
+
+namespace ringmaster::collectives {
+
+template <typename T>
+OrderedSum<T>::OrderedSum(int shards, size_t elements, SumOrder order)
+    : shards_(shards), elements_(elements), order_(order) {
+  RM_CHECK(shards >= 1, "an ordered sum needs at least one shard");
+  added_.assign(static_cast<size_t>(shards), false);
+}
+
+template <typename T>
+absl::Status OrderedSum<T>::Add(int shard, std::span<const T> values) {
+  if (shard < 0 || shard >= shards_) {
+    return absl::InvalidArgumentError(fmt::format("shard {} is not one of {}", shard, shards_));
+  }
+  if (added_[shard])
+    return absl::InvalidArgumentError(fmt::format("shard {} was added before", shard));
+  if (values.size() != elements_) {
+    return absl::InvalidArgumentError(
+        fmt::format("shard {} has {} values; the sum is of {}", shard, values.size(), elements_));
+  }
+  added_[shard] = true;
+  if (order_ == SumOrder::kTree) {
+    AddInTreeOrder(shard, values);
+  } else {
+    AddAsItComes(values);
+  }
+  return absl::OkStatus();
+}
+
+// Climbs from the leaf as long as the sibling is complete, adding into a buffer that exists
+// already.
+template <typename T>
+void OrderedSum<T>::AddInTreeOrder(int shard, std::span<const T> values) {
+  ShardRange node{shard, shard + 1};
+  std::span<const T> sum = values;
+  std::vector<T> buffer;  // holds `sum` once something was added to it
+  const ShardRange root{0, shards_};
+  while (node != root) {
+    const ShardRange parent = ParentNode(shards_, node);
+    const bool is_left = node.begin == parent.begin;
+    const ShardRange sibling =
+        is_left ? ShardRange{node.end, parent.end} : ShardRange{parent.begin, node.begin};
+    const auto found = nodes_.find(sibling);
+    if (found == nodes_.end()) break;
+    std::vector<T> other = std::move(found->second);
+    nodes_.erase(found);
+    const T* left = is_left ? sum.data() : other.data();
+    const T* right = is_left ? other.data() : sum.data();
+    collectives::Add(other.data(), left, right, elements_);
+    buffer.swap(other);
+    if (node.size() > 1) free_.push_back(std::move(other));
+    sum = buffer;
+    node = parent;
+  }
+  nodes_[node] = sum.data() == values.data() ? CopyToBuffer(values) : std::move(buffer);
+}
+
+template <typename T>
+void OrderedSum<T>::AddAsItComes(std::span<const T> values) {
+  const ShardRange all{0, shards_};
+  const auto found = nodes_.find(all);
+  if (found == nodes_.end()) {
+    nodes_[all] = CopyToBuffer(values);
+  } else {
+    collectives::Add(found->second.data(), found->second.data(), values.data(), elements_);
+  }
+}
+
+template <typename T>
+std::vector<T> OrderedSum<T>::CopyToBuffer(std::span<const T> values) {
+  std::vector<T> buffer;
+  if (!free_.empty()) {
+    buffer = std::move(free_.back());
+    free_.pop_back();
+  }
+  buffer.assign(values.begin(), values.end());
+  return buffer;
+}
+
+template <typename T>
+absl::Status OrderedSum<T>::Reduce(Communicator& communicator, std::span<T> out,
+                                   std::string_view name) {
+  if (out.size() != elements_) {
+    return absl::InvalidArgumentError(
+        fmt::format("{}: the result has {} values; the sum is of {}", name, out.size(), elements_));
+  }
+  Contribution<T> mine{shards_, order_, added_, {}};
+  for (const auto& [node, values] : nodes_) mine.sums.push_back(values);
+  Operation operation;
+  operation.kind = OperationKind::kOrderedSum;
+  operation.type = std::is_same_v<T, float> ? ElementType::kFloat32 : ElementType::kFloat64;
+  operation.count = elements_;
+  operation.detail = static_cast<uint64_t>(shards_) << 8 | static_cast<uint64_t>(order_);
+  operation.name = name;
+  return communicator.Run(operation, [&](Transport& transport) {
+    return DirectSum<T>(transport, std::move(mine), out, communicator.segment_bytes()).Run();
+  });
+}
+
+template <typename T>
+void OrderedSum<T>::Clear() {
+  for (auto& [node, values] : nodes_) free_.push_back(std::move(values));
+  nodes_.clear();
+  added_.assign(static_cast<size_t>(shards_), false);
+}
+
+template class OrderedSum<float>;
+template class OrderedSum<double>;
+
+}  // namespace ringmaster::collectives

@@ -1,0 +1,51 @@
+// How arrays are cut: into one slice per rank, and slices into pieces that fit one frame.
+#ifndef RINGMASTER_RUNTIME_COLLECTIVES_PIECES_H_
+#define RINGMASTER_RUNTIME_COLLECTIVES_PIECES_H_
+
+#include <algorithm>
+#include <cstddef>
+#include <span>
+#include <vector>
+
+namespace ringmaster::collectives {
+
+struct Piece {
+  size_t offset = 0;
+  size_t count = 0;
+};
+
+// The `index`-th of `parts` contiguous slices of `count` elements; sizes differ by at most one.
+inline Piece SliceOf(size_t count, int parts, int index) {
+  const size_t n = static_cast<size_t>(parts);
+  const size_t i = static_cast<size_t>(index);
+  const auto boundary = [&](size_t at) { return count / n * at + std::min(at, count % n); };
+  return {boundary(i), boundary(i + 1) - boundary(i)};
+}
+
+// `slice` cut into pieces of at most `largest` elements; none where it is empty.
+inline std::vector<Piece> PiecesOf(Piece slice, size_t largest) {
+  std::vector<Piece> pieces;
+  for (size_t done = 0; done < slice.count; done += largest) {
+    pieces.push_back({slice.offset + done, std::min(largest, slice.count - done)});
+  }
+  return pieces;
+}
+
+// `rank` + `by` around the ring.
+inline int RingRank(int rank, int by, int world) {
+  return ((rank + by) % world + world) % world;
+}
+
+// The bytes of a piece.
+template <typename T>
+std::span<const std::byte> BytesOf(std::span<const T> array, Piece piece) {
+  return std::as_bytes(array.subspan(piece.offset, piece.count));
+}
+template <typename T>
+std::span<std::byte> WritableBytesOf(std::span<T> array, Piece piece) {
+  return std::as_writable_bytes(array.subspan(piece.offset, piece.count));
+}
+
+}  // namespace ringmaster::collectives
+
+#endif  // RINGMASTER_RUNTIME_COLLECTIVES_PIECES_H_

@@ -1,0 +1,58 @@
+#include "runtime/collectives/testing/group.h"
+
+#include <thread>
+#include <unistd.h>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+namespace ringmaster::collectives::testing {
+
+std::string LoopbackAddress(int index) {
+  const int process = getpid();
+  return fmt::format("127.{}.{}.{}:0", 64 + (process >> 8) % 128, process & 0xff, 1 + index);
+}
+
+void RunThreads(int count, const std::function<void(int)>& body) {
+  std::vector<std::thread> threads;
+  for (int i = 0; i < count; ++i) threads.emplace_back([&body, i] { body(i); });
+  for (std::thread& thread : threads) thread.join();
+}
+
+Group::Group(int world) {
+  options.job = "test/group";
+  options.key = "a key that only the members know";
+  options.connect_timeout = kPatience;
+  options.operation_timeout = kPatience;
+  for (int rank = 0; rank < world; ++rank) {
+    auto listener = tcp::Listener::Open(LoopbackAddress(rank));
+    if (!listener.ok()) {
+      ADD_FAILURE() << listener.status();
+      return;
+    }
+    options.members.push_back({(*listener)->address(), fmt::format("uid-{}", rank)});
+    listeners_.push_back(std::move(*listener));
+  }
+}
+
+CommunicatorOptions Group::OptionsFor(int rank) const {
+  CommunicatorOptions mine = options;
+  mine.rank = rank;
+  return mine;
+}
+
+std::unique_ptr<Communicator> Group::Open(int rank) {
+  auto communicator = Communicator::Create(OptionsFor(rank), listener(rank));
+  EXPECT_TRUE(communicator.ok()) << communicator.status();
+  return communicator.ok() ? std::move(*communicator) : nullptr;
+}
+
+void Group::Run(const std::function<void(Communicator&)>& body) {
+  ++options.round;
+  RunThreads(options.world(), [&](int rank) {
+    const std::unique_ptr<Communicator> communicator = Open(rank);
+    if (communicator != nullptr) body(*communicator);
+  });
+}
+
+}  // namespace ringmaster::collectives::testing

@@ -1,0 +1,51 @@
+// Ranks as threads of one test, each with its own listener on its own loopback address.
+//
+//   Group group(3);
+//   group.Run([](Communicator& comm) { ASSERT_TRUE(comm.Barrier("b").ok()); });
+//
+// Run opens a new round, runs the body on every rank at once and joins; a rank's communicator is
+// destroyed when its body returns. Listeners live as long as the group.
+#ifndef RINGMASTER_RUNTIME_COLLECTIVES_TESTING_GROUP_H_
+#define RINGMASTER_RUNTIME_COLLECTIVES_TESTING_GROUP_H_
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/collectives/communicator.h"
+#include "runtime/collectives/transport/tcp/listener.h"
+
+namespace ringmaster::collectives::testing {
+
+class Group {
+ public:
+  explicit Group(int world);
+
+  // What every rank opens the next round with; change it before Run. `rank` is set per rank.
+  CommunicatorOptions options;
+
+  void Run(const std::function<void(Communicator&)>& body);
+
+  // For tests that open rounds by hand.
+  CommunicatorOptions OptionsFor(int rank) const;
+  std::unique_ptr<Communicator> Open(int rank);
+  tcp::Listener& listener(int rank) { return *listeners_[rank]; }
+
+ private:
+  std::vector<std::unique_ptr<tcp::Listener>> listeners_;
+};
+
+// Runs body(0) ... body(count - 1), each on a thread, and joins them.
+void RunThreads(int count, const std::function<void(int)>& body);
+
+// "127.a.b.c:0", an address of this process's own for `index`.
+std::string LoopbackAddress(int index);
+
+// Generous, for machines with less cores than ranks; tests of time-outs set their own.
+inline constexpr std::chrono::seconds kPatience{60};
+
+}  // namespace ringmaster::collectives::testing
+
+#endif  // RINGMASTER_RUNTIME_COLLECTIVES_TESTING_GROUP_H_

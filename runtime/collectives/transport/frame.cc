@@ -1,0 +1,60 @@
+#include "runtime/collectives/transport/frame.h"
+
+#include <bit>
+#include <cstring>
+
+#include "runtime/collectives/transport/wire.h"
+
+namespace ringmaster::collectives {
+namespace {
+
+constexpr uint32_t kMagic = 0x31464d52;  // "RMF1"
+
+}  // namespace
+
+FrameHeaderBytes EncodeFrameHeader(const FrameHeader& header) {
+  FrameHeaderBytes bytes{};
+  WireWriter writer(bytes);
+  writer.Put(kMagic);
+  writer.Put(static_cast<uint32_t>(header.type));
+  writer.Put(header.round);
+  writer.Put(header.sequence);
+  writer.Put(header.tag);
+  writer.Put(header.length);
+  return bytes;
+}
+
+absl::StatusOr<FrameHeader> DecodeFrameHeader(const FrameHeaderBytes& bytes) {
+  WireReader reader(bytes);
+  if (reader.Get<uint32_t>() != kMagic) return absl::DataLossError("what it sent is not a frame");
+  const uint32_t type = reader.Get<uint32_t>();
+  if (type < static_cast<uint32_t>(FrameType::kOperation) ||
+      type > static_cast<uint32_t>(FrameType::kGoodbye)) {
+    return absl::DataLossError("it sent a frame of unknown type");
+  }
+  FrameHeader header;
+  header.type = static_cast<FrameType>(type);
+  header.round = reader.Get<uint64_t>();
+  header.sequence = reader.Get<uint64_t>();
+  header.tag = reader.Get<uint64_t>();
+  header.length = reader.Get<uint64_t>();
+  const uint64_t limit = header.type == FrameType::kData ? kMaxDataBytes : kMaxControlBytes;
+  if (header.length > limit)
+    return absl::DataLossError("it sent a frame longer than its type allows");
+  return header;
+}
+
+uint64_t AbortTag(const Failure& failure) {
+  return static_cast<uint64_t>(failure.status.code()) | static_cast<uint64_t>(failure.suspect + 1)
+                                                            << 32;
+}
+
+Failure AbortedBy(uint64_t tag, const std::string& text) {
+  constexpr uint32_t kLastCode = static_cast<uint32_t>(absl::StatusCode::kUnauthenticated);
+  const uint32_t code = static_cast<uint32_t>(tag);
+  const bool known = code != 0 && code <= kLastCode;
+  const auto status_code = known ? static_cast<absl::StatusCode>(code) : absl::StatusCode::kUnknown;
+  return {absl::Status(status_code, text), static_cast<int>(tag >> 32) - 1};
+}
+
+}  // namespace ringmaster::collectives

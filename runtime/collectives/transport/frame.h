@@ -1,0 +1,60 @@
+// The frames between two ranks after the handshake. A frame is a header of 40 bytes, little-endian,
+// and `length` bytes of payload:
+//
+//   offset  size
+//    0      4     magic "RMF1"
+//    4      1     type
+//    5      3     zero
+//    8      8     round
+//   16      8     sequence: the operation's number in the round (0 outside any)
+//   24      8     tag: hash of the operation (type, element type, count, name); kAbort: see below
+//   32      8     length
+//
+// kOperation comes before the first data of an operation and carries its description as text, so
+// that a peer whose
+//            program diverged can be told what this rank was doing
+// kData      one message
+// kAlive     no payload: "I wait inside this operation", sent while waiting; what a hung peer does
+// not send kAbort     the sender failed; payload: the cause as text; tag: status code, and
+// suspected rank + 1 << 32 kGoodbye   the sender leaves in good order; nothing follows
+#ifndef RINGMASTER_RUNTIME_COLLECTIVES_TRANSPORT_FRAME_H_
+#define RINGMASTER_RUNTIME_COLLECTIVES_TRANSPORT_FRAME_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "absl/status/statusor.h"
+#include "runtime/collectives/transport/transport.h"
+
+namespace ringmaster::collectives {
+
+enum class FrameType : uint8_t { kOperation = 1, kData = 2, kAlive = 3, kAbort = 4, kGoodbye = 5 };
+
+struct FrameHeader {
+  FrameType type = FrameType::kData;
+  uint64_t round = 0;
+  uint64_t sequence = 0;
+  uint64_t tag = 0;
+  uint64_t length = 0;
+};
+
+inline constexpr size_t kFrameHeaderBytes = 40;
+inline constexpr size_t kMaxControlBytes = 2048;  // of every type but kData
+inline constexpr uint64_t kMaxDataBytes = uint64_t{1} << 30;
+
+using FrameHeaderBytes = std::array<std::byte, kFrameHeaderBytes>;
+
+FrameHeaderBytes EncodeFrameHeader(const FrameHeader& header);
+
+// kDataLoss: not a frame, an unknown type, or longer than its type allows.
+absl::StatusOr<FrameHeader> DecodeFrameHeader(const FrameHeaderBytes& bytes);
+
+// The tag and the payload of kAbort.
+uint64_t AbortTag(const Failure& failure);
+Failure AbortedBy(uint64_t tag, const std::string& text);
+
+}  // namespace ringmaster::collectives
+
+#endif  // RINGMASTER_RUNTIME_COLLECTIVES_TRANSPORT_FRAME_H_

@@ -1,0 +1,66 @@
+// Connects to one peer and runs the dialer's side of the handshake, as a state machine that a poll
+// loop drives. It tries again, with growing pauses, while the peer is not there or has not opened
+// the round yet. One thread.
+#ifndef RINGMASTER_RUNTIME_COLLECTIVES_TRANSPORT_TCP_DIALER_H_
+#define RINGMASTER_RUNTIME_COLLECTIVES_TRANSPORT_TCP_DIALER_H_
+
+#include <chrono>
+#include <optional>
+#include <poll.h>
+#include <string>
+
+#include "common/clock.h"
+#include "common/file.h"
+#include "runtime/collectives/transport/handshake.h"
+#include "runtime/collectives/transport/tcp/socket.h"
+
+namespace ringmaster::collectives::tcp {
+
+class Dialer {
+ public:
+  // `self` must outlive the dialer. Dials from `source` until `deadline`.
+  Dialer(const Membership& self, int peer, const SocketAddress& source, SteadyTime deadline);
+
+  // Goes on as far as it can without blocking. The connection once the handshake is done; nothing
+  // while it is under way; kDeadlineExceeded: the deadline passed; kFailedPrecondition: the peer
+  // refused, or could not prove itself.
+  absl::StatusOr<std::optional<UniqueFd>> Step(SteadyTime now);
+
+  // What to poll for: a descriptor of -1 while it pauses.
+  pollfd Interest() const;
+
+  // When to call Step at the latest.
+  SteadyTime wake_at() const;
+
+ private:
+  enum class State { kPausing, kConnecting, kAwaitingAnswer, kAwaitingVerdict };
+  using Outcome = absl::StatusOr<std::optional<UniqueFd>>;
+
+  void StartAttempt(SteadyTime now);
+  void Pause(SteadyTime now, const std::string& why);
+  void SayHello(SteadyTime now);
+  Outcome ReadAnswer(SteadyTime now);
+  Outcome ReadVerdict(SteadyTime now);
+  bool Receive(std::span<std::byte> record, SteadyTime now);
+  absl::Status Refused(Verdict verdict) const;
+
+  const Membership& self_;
+  const int peer_;
+  const SocketAddress source_;
+  const SteadyTime started_;
+  const SteadyTime deadline_;
+
+  State state_ = State::kPausing;
+  SteadyTime next_attempt_{};
+  std::chrono::milliseconds pause_;
+  std::string last_trouble_ = "no attempt finished";
+  UniqueFd fd_;
+  size_t done_ = 0;
+  HelloBytes hello_bytes_{};
+  AnswerBytes answer_bytes_{};
+  uint32_t verdict_ = 0;
+};
+
+}  // namespace ringmaster::collectives::tcp
+
+#endif  // RINGMASTER_RUNTIME_COLLECTIVES_TRANSPORT_TCP_DIALER_H_

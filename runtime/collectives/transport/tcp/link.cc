@@ -1,0 +1,197 @@
+#include "runtime/collectives/transport/tcp/link.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <poll.h>
+#include <utility>
+
+#include <fmt/format.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include "runtime/collectives/transport/tcp/socket.h"
+
+namespace ringmaster::collectives::tcp {
+namespace {
+
+constexpr size_t kFramesPerWrite = 8;
+constexpr size_t kMaxDrainBytes = size_t{1} << 20;
+
+}  // namespace
+
+Link::Link(int peer, FrameHandler* handler) : peer_(peer), handler_(handler) {}
+
+void Link::Attach(UniqueFd fd, SteadyTime now) {
+  fd_ = std::move(fd);
+  last_heard_ = now;
+}
+
+void Link::StartOperation() {
+  posted_count_ = 0;
+  completed_ = 0;
+}
+
+void Link::DropWork(bool keep_partial) {
+  const bool partial = keep_partial && !queue_.empty() && queue_.front().sent > 0;
+  queue_.resize(partial ? 1 : 0);
+  posted_.clear();
+}
+
+void Link::QueueData(const FrameHeader& header, std::span<const std::byte> bytes) {
+  queue_.push_back({EncodeFrameHeader(header), {}, bytes, 0});
+}
+
+void Link::QueueControl(const FrameHeader& header, const std::string& text) {
+  FrameHeader sized = header;
+  const std::string body = text.substr(0, kMaxControlBytes);
+  sized.length = body.size();
+  queue_.push_back({EncodeFrameHeader(sized), body, {}, 0});
+}
+
+uint64_t Link::PostReceive(std::span<std::byte> bytes) {
+  posted_.push_back(bytes);
+  return ++posted_count_;
+}
+
+short Link::interest() const {
+  if (!attached()) return 0;
+  const bool held_back = awaits_receive() && posted_.empty();
+  return static_cast<short>((held_back || left_ ? 0 : POLLIN) | (queue_.empty() ? 0 : POLLOUT));
+}
+
+absl::Status Link::Write(SteadyTime now) {
+  while (attached() && !queue_.empty()) {
+    iovec parts[2 * kFramesPerWrite];
+    size_t count = 0;
+    for (size_t i = 0; i < std::min(queue_.size(), kFramesPerWrite); ++i) {
+      const Outgoing& frame = queue_[i];
+      const size_t header_sent = std::min(frame.sent, frame.header.size());
+      const std::span<const std::byte> header = std::span(frame.header).subspan(header_sent);
+      const std::span<const std::byte> body = frame.body().subspan(frame.sent - header_sent);
+      if (!header.empty()) parts[count++] = {const_cast<std::byte*>(header.data()), header.size()};
+      if (!body.empty()) parts[count++] = {const_cast<std::byte*>(body.data()), body.size()};
+    }
+    msghdr message{};
+    message.msg_iov = parts;
+    message.msg_iovlen = count;
+    const ssize_t sent = sendmsg(fd_.get(), &message, MSG_NOSIGNAL);
+    if (sent < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return absl::OkStatus();
+    if (sent < 0 && errno == EINTR) continue;
+    if (sent < 0) {
+      // What the peer said last, if it did, tells more than the broken pipe.
+      const absl::Status broken = Lost(std::strerror(errno));
+      RM_RETURN_IF_ERROR(Read(now));
+      return broken;
+    }
+    Sent(static_cast<size_t>(sent), now);
+  }
+  return absl::OkStatus();
+}
+
+void Link::Sent(size_t bytes, SteadyTime now) {
+  while (bytes > 0) {
+    Outgoing& frame = queue_.front();
+    const size_t step = std::min(bytes, frame.size() - frame.sent);
+    frame.sent += step;
+    bytes -= step;
+    if (!frame.payload.empty()) last_progress_ = now;
+    if (frame.sent == frame.size()) {
+      bytes_sent_ += frame.payload.size();
+      queue_.pop_front();
+    }
+  }
+}
+
+absl::Status Link::Read(SteadyTime now) {
+  bool would_block = false;
+  while (attached() && !left_ && !would_block) {
+    if (!reading_payload_) {
+      RM_RETURN_IF_ERROR(ReadHeader(now, &would_block));
+    } else if (is_data()) {
+      RM_RETURN_IF_ERROR(ReadData(now, &would_block));
+    } else {
+      RM_RETURN_IF_ERROR(ReadControl(now, &would_block));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Link::ReadHeader(SteadyTime now, bool* would_block) {
+  RM_RETURN_IF_ERROR(Receive(header_bytes_, &done_, now, would_block));
+  if (*would_block) return absl::OkStatus();
+  RM_ASSIGN_OR_RETURN(header_, DecodeFrameHeader(header_bytes_));
+  reading_payload_ = true;
+  matched_ = false;
+  done_ = 0;
+  if (is_data())
+    return posted_.empty() ? handler_->OnData(peer_, header_, std::nullopt) : absl::OkStatus();
+  text_.resize(header_.length);
+  return absl::OkStatus();
+}
+
+absl::Status Link::ReadControl(SteadyTime now, bool* would_block) {
+  RM_RETURN_IF_ERROR(Receive(std::as_writable_bytes(std::span(text_)), &done_, now, would_block));
+  if (*would_block) return absl::OkStatus();
+  reading_payload_ = false;
+  done_ = 0;
+  if (header_.type == FrameType::kGoodbye) left_ = true;
+  return handler_->OnControl(peer_, header_, text_);
+}
+
+absl::Status Link::ReadData(SteadyTime now, bool* would_block) {
+  if (posted_.empty()) {
+    *would_block = true;
+    return absl::OkStatus();
+  }
+  if (!matched_) {
+    RM_RETURN_IF_ERROR(handler_->OnData(peer_, header_, posted_.front().size()));
+    matched_ = true;
+  }
+  const size_t before = done_;
+  RM_RETURN_IF_ERROR(Receive(posted_.front(), &done_, now, would_block));
+  if (done_ > before) last_progress_ = now;
+  if (*would_block) return absl::OkStatus();
+  bytes_received_ += posted_.front().size();
+  posted_.pop_front();
+  ++completed_;
+  reading_payload_ = false;
+  done_ = 0;
+  return absl::OkStatus();
+}
+
+absl::Status Link::Receive(std::span<std::byte> into, size_t* done, SteadyTime now,
+                           bool* would_block) {
+  const size_t before = *done;
+  const IoState state = ReceiveInto(fd_.get(), into, done);
+  if (*done > before) last_heard_ = now;
+  switch (state) {
+    case IoState::kComplete:
+      return absl::OkStatus();
+    case IoState::kWouldBlock:
+      *would_block = true;
+      return absl::OkStatus();
+    case IoState::kClosed:
+      return Lost(done_ > 0 || reading_payload_ ? "it ended in the middle of a frame" : "it ended");
+    case IoState::kFailed:
+      return Lost(std::strerror(errno));
+  }
+  return absl::InternalError("unknown state of a socket");
+}
+
+absl::Status Link::Lost(const std::string& how) const {
+  return absl::UnavailableError(fmt::format("lost the connection: {}", how));
+}
+
+void Link::Close() {
+  if (!attached()) return;
+  std::byte sink[4096];
+  for (size_t drained = 0; drained < kMaxDrainBytes;) {
+    const ssize_t got = recv(fd_.get(), sink, sizeof(sink), 0);
+    if (got <= 0) break;
+    drained += static_cast<size_t>(got);
+  }
+  fd_.Reset();
+}
+
+}  // namespace ringmaster::collectives::tcp

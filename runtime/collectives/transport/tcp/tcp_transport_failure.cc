@@ -1,0 +1,171 @@
+// How a TcpTransport notices that a round is over, names the cause, and passes it on.
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "runtime/collectives/transport/tcp/tcp_transport.h"
+
+namespace ringmaster::collectives::tcp {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+
+constexpr int kAlivesPerTimeout = 4;
+constexpr milliseconds kShortestAlivePeriod{5};
+constexpr int kStallTimeouts = 3;
+// How long a failing rank tries to get the cause out to its peers; part of the 100 ms that Abort
+// may take.
+constexpr milliseconds kLastWords{30};
+
+double Seconds(steady_clock::duration duration) {
+  return std::chrono::duration<double>(duration).count();
+}
+
+}  // namespace
+
+absl::Status TcpTransport::OnControl(int rank, const FrameHeader& header, const std::string& text) {
+  switch (header.type) {
+    case FrameType::kAbort: {
+      // The cause goes on as it came: who reports it does not matter, who is to blame stands in it.
+      const Failure cause = AbortedBy(header.tag, text);
+      RecordFailure(cause);
+      return cause.status;
+    }
+    case FrameType::kOperation:
+      peer(rank).sequence = header.sequence;
+      peer(rank).tag = header.tag;
+      peer(rank).operation = text;
+      return CheckAgreement(rank, header.sequence, header.tag);
+    default:
+      return absl::OkStatus();  // kAlive, kGoodbye: that it came is all
+  }
+}
+
+absl::Status TcpTransport::OnData(int rank, const FrameHeader& header,
+                                  std::optional<size_t> expected) {
+  if (header.round != membership_.round) {
+    return absl::DataLossError(
+        fmt::format("sent a frame of round {} in round {}", header.round, round()));
+  }
+  RM_RETURN_IF_ERROR(CheckAgreement(rank, header.sequence, header.tag));
+  const bool out_of_step = expected ? header.sequence != sequence_ : header.sequence < sequence_;
+  if (out_of_step) return Diverged(rank, header.sequence);
+  if (expected && *expected != header.length) {
+    return absl::DataLossError(fmt::format("sent {} bytes where {} were due, in {}", header.length,
+                                           *expected, operation_));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status TcpTransport::CheckAgreement(int rank, uint64_t sequence, uint64_t tag) {
+  return sequence == sequence_ && tag != tag_ ? Diverged(rank, sequence) : absl::OkStatus();
+}
+
+absl::Status TcpTransport::Diverged(int rank, uint64_t sequence) {
+  const Failure cause = {absl::FailedPreconditionError(
+                             fmt::format("{} is in operation {}, {}, while {} is in operation {}, "
+                                         "{}: every rank must make the same calls in the "
+                                         "same order",
+                                         Describe(rank), sequence, peer(rank).operation,
+                                         Describe(membership_.rank), sequence_, operation_)),
+                         rank};
+  RecordFailure(cause);
+  return cause.status;
+}
+
+absl::Status TcpTransport::Blame(int rank, const absl::Status& what) {
+  const std::string message = fmt::format("{} {} (in operation {}, {})", Describe(rank),
+                                          Message(what), sequence_, operation_);
+  // An error that was recorded with its own words where it was found stays as it is.
+  return Fail({absl::Status(what.code(), message), rank});
+}
+
+std::chrono::milliseconds TcpTransport::AlivePeriod() const {
+  return std::max(timeouts_.operation / kAlivesPerTimeout, kShortestAlivePeriod);
+}
+
+void TcpTransport::SayAlive(SteadyTime now) {
+  if (now < next_alive_) return;
+  next_alive_ = now + AlivePeriod();
+  for (const auto& p : peers_) {
+    // Where data is queued it says the same, or the peer does not read.
+    if (p == nullptr || !p->link.attached() || p->link.left() || p->link.has_queued()) continue;
+    p->link.QueueControl(Header(FrameType::kAlive), "");
+  }
+}
+
+absl::Status TcpTransport::CheckPatience(SteadyTime now) {
+  SteadyTime progress = begun_;
+  int waited_for = -1;
+  for (int rank = 0; rank < world(); ++rank) {
+    if (rank == membership_.rank) continue;
+    const Peer& p = peer(rank);
+    progress = std::max(progress, p.link.last_progress());
+    if (!p.link.has_work() || p.dialer != nullptr) continue;
+    waited_for = rank;
+    const auto silence = now - std::max(begun_, p.link.last_heard());
+    if (silence < timeouts_.operation) continue;
+    const char* what = p.link.attached() ? "has been silent" : "has not connected";
+    return Blame(
+        rank, absl::DeadlineExceededError(fmt::format("{} for {:.1f} s", what, Seconds(silence))));
+  }
+  if (waited_for < 0 || now - progress < kStallTimeouts * timeouts_.operation)
+    return absl::OkStatus();
+  return Blame(waited_for, absl::DeadlineExceededError(fmt::format(
+                               "waits like this rank, and no data has moved for {:.1f} s",
+                               Seconds(now - progress))));
+}
+
+bool TcpTransport::RecordFailure(Failure failure) {
+  const std::lock_guard lock(mutex_);
+  if (!failure_.status.ok()) return false;
+  failure_ = std::move(failure);
+  return true;
+}
+
+Failure TcpTransport::failure() const {
+  const std::lock_guard lock(mutex_);
+  return failure_;
+}
+
+absl::Status TcpTransport::Fail(Failure failure) {
+  RecordFailure(std::move(failure));
+  TellPeers();
+  return this->failure().status;
+}
+
+void TcpTransport::Abort(Failure failure) {
+  if (RecordFailure(std::move(failure))) wake_.Signal();
+}
+
+void TcpTransport::TellPeers() {
+  const Failure cause = failure();
+  if (cause.status.ok() || told_) return;
+  told_ = true;
+  FrameHeader header = Header(FrameType::kAbort);
+  header.tag = AbortTag(cause);
+  const SteadyTime deadline = steady_clock::now() + kLastWords;
+  for (const auto& p : peers_) {
+    if (p == nullptr) continue;
+    p->dialer.reset();
+    p->link.DropWork(/*keep_partial=*/p->link.attached());
+    if (p->link.attached() && !p->link.left()) p->link.QueueControl(header, Message(cause.status));
+  }
+  while (true) {
+    polled_.clear();
+    for (const auto& p : peers_) {
+      if (p == nullptr || !p->link.has_queued()) continue;
+      if (!p->link.Write(steady_clock::now()).ok()) p->link.DropWork(/*keep_partial=*/false);
+      if (p->link.has_queued()) polled_.push_back({p->link.fd(), POLLOUT, 0});
+    }
+    const auto left = std::chrono::ceil<milliseconds>(deadline - steady_clock::now()).count();
+    if (polled_.empty() || left <= 0) break;
+    poll(polled_.data(), polled_.size(), static_cast<int>(left));
+  }
+  for (const auto& p : peers_) {
+    if (p != nullptr) p->link.DropWork(/*keep_partial=*/false);
+  }
+}
+
+}  // namespace ringmaster::collectives::tcp

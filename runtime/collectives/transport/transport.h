@@ -1,0 +1,98 @@
+// What a collective needs from the wires: ordered, reliable messages between the ranks of one
+// round.
+//
+// An algorithm runs between Begin and Finish. It posts sends and receives; the transport moves
+// bytes in all directions whenever the algorithm waits, so two ranks that send to one another at
+// once never block each other. Messages between two ranks arrive in the order in which they were
+// posted, and a receive must have the size of the message that it meets.
+//
+//   RM_RETURN_IF_ERROR(transport.Begin(operation, sequence));
+//   transport.PostSend(next, mine);
+//   RM_RETURN_IF_ERROR(transport.Wait(transport.PostReceive(previous, theirs)));
+//   RM_RETURN_IF_ERROR(transport.Finish());
+//
+// Errors: the first one is final. It ends the operation, is sent to the peers as far as they can be
+// reached within a few hundredths of a second, and is what every later call returns. Posted memory
+// is not touched any more once a call has returned an error.
+//
+// Threads: Begin ... Finish by one thread at a time; Abort, failure and the accessors from any.
+#ifndef RINGMASTER_RUNTIME_COLLECTIVES_TRANSPORT_TRANSPORT_H_
+#define RINGMASTER_RUNTIME_COLLECTIVES_TRANSPORT_TRANSPORT_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "absl/status/status.h"
+#include "runtime/collectives/operation.h"
+
+namespace ringmaster::collectives {
+
+// A posted receive: the `number`-th from `peer` in this operation.
+struct Receipt {
+  int peer = 0;
+  uint64_t number = 0;
+};
+
+// Why a round ended for this rank.
+struct Failure {
+  absl::Status status;  // OK: it has not
+  int suspect = -1;     // the rank to blame, or -1
+};
+
+struct Traffic {
+  uint64_t bytes_sent = 0;  // payload only
+  uint64_t bytes_received = 0;
+};
+
+class Transport {
+ public:
+  virtual ~Transport() = default;
+
+  virtual int rank() const = 0;
+  virtual int world() const = 0;
+  virtual uint64_t round() const = 0;
+
+  // Starts operation number `sequence` (1, 2, ... in this round). A peer seen in another operation
+  // of that number is an error at once.
+  virtual absl::Status Begin(const Operation& operation, uint64_t sequence) = 0;
+
+  // Says that this operation will talk to `peer`, so that the connection is made now. Optional; an
+  // algorithm calls it where its first message to a peer depends on another's, so that a peer that
+  // waits here is heard.
+  virtual void Connect(int peer) = 0;
+
+  // Queues `bytes` for `peer`. They must stay as they are until Finish, or until it follows from
+  // what was received that the peer has them.
+  virtual void PostSend(int peer, std::span<const std::byte> bytes) = 0;
+
+  // Says where the next message from `peer` goes. The memory must stay until Finish or an error.
+  virtual Receipt PostReceive(int peer, std::span<std::byte> bytes) = 0;
+
+  // Blocks until that receive is complete.
+  virtual absl::Status Wait(Receipt receipt) = 0;
+
+  // Blocks until everything posted is done, and ends the operation.
+  virtual absl::Status Finish() = 0;
+
+  // Ends the operation with an error that the algorithm found, while what it posted still lives.
+  // Returns the first error, which may be another.
+  virtual absl::Status Fail(Failure failure) = 0;
+
+  // From any thread: the operation in progress, if any, ends with this within 100 ms.
+  virtual void Abort(Failure failure) = 0;
+
+  // Sends the failure to the peers, unless that was done. Call it where no operation is in
+  // progress.
+  virtual void TellPeers() = 0;
+
+  // The first failure.
+  virtual Failure failure() const = 0;
+
+  // All bytes so far. Exact between operations.
+  virtual Traffic traffic() const = 0;
+};
+
+}  // namespace ringmaster::collectives
+
+#endif  // RINGMASTER_RUNTIME_COLLECTIVES_TRANSPORT_TRANSPORT_H_
