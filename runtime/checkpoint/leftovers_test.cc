@@ -1,0 +1,61 @@
+#include "runtime/checkpoint/leftovers.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "runtime/checkpoint/testing.h"
+
+namespace ringmaster::checkpoint {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+CheckpointId Id(int64_t step, int64_t round, int world = 1) {
+  return {.step = step, .round = round, .world_size = world};
+}
+
+TEST(LeftoversTest, RemovesTheFilesOfADroppedCheckpointAndNoOther) {
+  TemporaryDirectory directory;
+  WriteCheckpoint(directory.path(), Id(10, 1, 2), TestState(1));
+  WriteCheckpoint(directory.path(), Id(20, 1, 2), TestState(2));
+  EXPECT_TRUE(RemoveCheckpoint(directory.path(), Id(10, 1, 2)).ok());
+  EXPECT_TRUE(RemoveCheckpoint(directory.path(), Id(10, 1, 2)).ok()) << "gone already";
+  EXPECT_THAT(directory.Names(),
+              ElementsAre(ShardFileName(Id(20, 1, 2), 0), ShardFileName(Id(20, 1, 2), 1)));
+}
+
+TEST(LeftoversTest, RemovesWhatEarlierRoundsLeftBehind) {
+  TemporaryDirectory directory;
+  const CheckpointRef existing = WriteCheckpoint(directory.path(), Id(10, 1), TestState(1));
+  WriteCheckpoint(directory.path(), Id(20, 2), TestState(2));  // never reached status
+  Spill(directory.path() / TemporaryName(Id(30, 2), 0, kTestJob), "half");
+  const auto removed = RemoveLeftovers(directory.path(), kTestJob, 3, {&existing, 1});
+  ASSERT_TRUE(removed.ok()) << removed.status();
+  EXPECT_THAT(*removed,
+              ElementsAre(ShardFileName(Id(20, 2), 0), TemporaryName(Id(30, 2), 0, kTestJob)));
+  EXPECT_THAT(directory.Names(), ElementsAre(ShardFileName(existing.id, 0)));
+}
+
+TEST(LeftoversTest, LeavesEverybodyElsesFilesAlone) {
+  TemporaryDirectory directory;
+  WriteCheckpoint(directory.path(), Id(10, 1), TestState(1), "default/other");
+  WriteCheckpoint(directory.path(), Id(20, 3), TestState(2));  // of the current round
+  Spill(directory.path() / "notes.txt", "mine");
+  Spill(directory.path() / ShardFileName(Id(5, 1), 0), "not a safetensors file");
+  Spill(directory.path() / TemporaryName(Id(30, 1), 0, "default/other"), "half");
+  Spill(directory.path() / TemporaryName(Id(30, 3), 0, kTestJob), "being written");
+  const auto removed = RemoveLeftovers(directory.path(), kTestJob, 3, {});
+  ASSERT_TRUE(removed.ok()) << removed.status();
+  EXPECT_THAT(*removed, IsEmpty());
+  EXPECT_EQ(directory.Names().size(), 6U);
+}
+
+TEST(LeftoversTest, HasNothingToDoWhereThereIsNoDirectory) {
+  const auto removed = RemoveLeftovers("/nonexistent/checkpoints", kTestJob, 3, {});
+  ASSERT_TRUE(removed.ok()) << removed.status();
+  EXPECT_THAT(*removed, IsEmpty());
+}
+
+}  // namespace
+}  // namespace ringmaster::checkpoint
