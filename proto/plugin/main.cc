@@ -2,6 +2,9 @@
 // what:
 //
 //   --ringmaster_out=cpp:DIR    STEM.api.h and STEM.api.cc: structs, schema table and JSON codec
+//   --ringmaster_out=crd:DIR    GROUP_PLURAL.yaml: the CustomResourceDefinition of each kind in the
+//   file
+//   --ringmaster_out=docs:DIR   api.md: the reference of each kind in the file
 #include <algorithm>
 #include <cstdint>
 #include <memory>
@@ -17,6 +20,8 @@
 
 #include "proto/plugin/cpp_header.h"
 #include "proto/plugin/cpp_source.h"
+#include "proto/plugin/crd.h"
+#include "proto/plugin/docs.h"
 #include "proto/plugin/schema_builder.h"
 
 namespace ringmaster::plugin {
@@ -38,8 +43,10 @@ class RingmasterGenerator : public pb::compiler::CodeGenerator {
     }
     if (parameter == "cpp") {
       WriteCpp(*file, builder, context);
+    } else if (parameter == "crd" || parameter == "docs") {
+      WriteResources(*file, builder, parameter, context);
     } else {
-      *error = fmt::format("the parameter is '{}'; it must be cpp", parameter);
+      *error = fmt::format("the parameter is '{}'; it must be cpp, crd or docs", parameter);
       return false;
     }
     return true;
@@ -65,6 +72,20 @@ class RingmasterGenerator : public pb::compiler::CodeGenerator {
     const std::string stem = file.name().substr(0, file.name().rfind('.'));
     Write(context, stem + ".api.h", CppHeader(file, builder));
     Write(context, stem + ".api.cc", CppSource(file, builder));
+  }
+
+  static void WriteResources(const pb::FileDescriptor& file, SchemaBuilder& builder,
+                             const std::string& what, pb::compiler::GeneratorContext* context) {
+    for (int i = 0; i < file.message_type_count(); ++i) {
+      const schema::Message& message = *builder.Build(*file.message_type(i));
+      if (!message.resource) continue;
+      if (what == "docs") {
+        Write(context, "api.md", Reference(message));
+      } else {
+        Write(context, fmt::format("{}_{}.yaml", message.resource->group, message.resource->plural),
+              CrdYaml(message));
+      }
+    }
   }
 };
 

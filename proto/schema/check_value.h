@@ -14,7 +14,8 @@
 
 namespace ringmaster::schema {
 
-inline constexpr char kImmutableDemand[] = "cannot change once it is set";
+inline constexpr char kImmutableDemand[] =
+    "cannot change once it is set; delete the job, or give the new one another name";
 
 // Checks one value (an item, for lists and maps) of any type but kMessage, reporting at `path`.
 // Whole-numbered doubles of integer fields become integers in place.
