@@ -1,0 +1,265 @@
+#include "runtime/nn/model.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "common/status.h"
+#include "proto/ringmaster/training/v1alpha1/trainer.api.h"
+
+namespace ringmaster::nn {
+namespace {
+
+namespace config = training::v1alpha1;
+using tensor::DType;
+using testing::HasSubstr;
+using testing::Not;
+
+config::Model LenetBn() {
+  config::Model model;
+  model.zoo.emplace();
+  model.zoo->name = "lenet-bn";
+  return model;
+}
+
+config::Model SmallTransformer() {
+  config::Model model;
+  model.transformer.emplace();
+  model.transformer->layers = 2;
+  model.transformer->heads = 4;
+  model.transformer->width = 32;
+  model.transformer->dropout = 0.1;
+  return model;
+}
+
+config::Layer LinearLayer(int features) {
+  config::Layer layer;
+  layer.linear.emplace();
+  layer.linear->features = features;
+  return layer;
+}
+
+config::Layer ConvLayer(int channels, int kernel) {
+  config::Layer layer;
+  layer.conv2d.emplace();
+  layer.conv2d->channels = channels;
+  layer.conv2d->kernel = kernel;
+  return layer;
+}
+
+config::Layer FlattenLayer() {
+  config::Layer layer;
+  layer.flatten.emplace();
+  return layer;
+}
+
+config::Layer TanhLayer() {
+  config::Layer layer;
+  layer.tanh.emplace();
+  return layer;
+}
+
+config::Layer ReluLayer() {
+  config::Layer layer;
+  layer.relu.emplace();
+  return layer;
+}
+
+config::Model SequentialOf(std::vector<config::Layer> layers) {
+  config::Model model;
+  model.sequential.emplace();
+  model.sequential->layers = std::move(layers);
+  return model;
+}
+
+// 8x8 images of ten classes.
+BuildOptions Digits(int64_t batch = 4, Mode mode = Mode::kTraining) {
+  return {.mode = mode, .batch = batch, .sample = {{1, 8, 8}, DType::kF32}, .classes = 10};
+}
+
+BuildOptions Text(int64_t batch = 2, Mode mode = Mode::kTraining) {
+  return {.mode = mode,
+          .batch = batch,
+          .sample = {{16}, DType::kI32},
+          .label_shape = {16},
+          .classes = 65};
+}
+
+Model MustBuild(const config::Model& config, const BuildOptions& options) {
+  absl::StatusOr<Model> model = BuildModel(config, options);
+  EXPECT_TRUE(model.ok()) << Message(model.status());
+  return model.ok() ? *std::move(model) : Model();
+}
+
+std::string ErrorOf(const config::Model& config, const BuildOptions& options) {
+  const absl::StatusOr<Model> model = BuildModel(config, options);
+  EXPECT_EQ(model.status().code(), absl::StatusCode::kInvalidArgument);
+  return Message(model.status());
+}
+
+std::set<std::string> OutputsOf(const Model& model) {
+  std::set<std::string> names;
+  for (const graph::NamedValue& output : model.graph.outputs()) names.insert(output.name);
+  return names;
+}
+
+std::vector<std::string> NamesOf(const Model& model) {
+  std::vector<std::string> names;
+  for (const Parameter& parameter : model.parameters) names.push_back(parameter.name);
+  return names;
+}
+
+TEST(ModelTest, LenetBnHasItsLayersAndSomeSixtyThousandParameters) {
+  const Model model = MustBuild(LenetBn(), Digits());
+  EXPECT_EQ(model.name, "lenet-bn");
+  EXPECT_EQ(model.ParameterCount(), 59'970);
+  EXPECT_THAT(
+      NamesOf(model),
+      testing::ElementsAre("conv1.weight", "bn1.gamma", "bn1.beta", "conv2.weight", "bn2.gamma",
+                           "bn2.beta", "fc1.weight", "fc1.bias", "fc2.weight", "fc2.bias"));
+  EXPECT_EQ(model.inputs.ToString(), "f32[4, 1, 8, 8]");
+  EXPECT_EQ(model.labels.ToString(), "i32[4]");
+}
+
+TEST(ModelTest, ATrainingGraphGivesEveryGradientAndStatistic) {
+  const Model model = MustBuild(LenetBn(), Digits());
+  std::set<std::string> wanted = {kLossSum, kCorrect};
+  for (const Parameter& parameter : model.parameters) wanted.insert(parameter.gradient);
+  for (const State& state : model.states) wanted.insert(state.statistic);
+  EXPECT_EQ(OutputsOf(model), wanted);
+  EXPECT_EQ(model.states.size(), 4u);
+  for (const graph::NamedValue& output : model.graph.outputs()) {
+    const auto parameter = std::ranges::find(model.parameters, output.name, &Parameter::gradient);
+    if (parameter == model.parameters.end()) continue;
+    EXPECT_EQ(model.graph.shape(output.value), parameter->shape) << output.name;
+  }
+}
+
+TEST(ModelTest, AnEvaluationGraphReadsTheStatesAndDropsNothing) {
+  const Model model = MustBuild(LenetBn(), Digits(4, Mode::kEvaluation));
+  EXPECT_EQ(OutputsOf(model), (std::set<std::string>{kLossSum, kCorrect}));
+  const std::string text = ToString(model.graph);
+  EXPECT_THAT(text, HasSubstr("bn1.running_variance"));
+  EXPECT_THAT(text, Not(HasSubstr("dropout")));
+  EXPECT_THAT(ToString(MustBuild(LenetBn(), Digits()).graph), HasSubstr("dropout"));
+}
+
+TEST(ModelTest, ParametersAndStatesDependOnTheConfigurationAlone) {
+  for (const auto& [config, options] :
+       {std::pair(LenetBn(), Digits()), std::pair(SmallTransformer(), Text())}) {
+    const Model model = MustBuild(config, options);
+    for (const Mode mode : {Mode::kTraining, Mode::kEvaluation}) {
+      for (const int64_t batch : {1, 7}) {
+        BuildOptions other_options = options;
+        other_options.mode = mode;
+        other_options.batch = batch;
+        const Model other = MustBuild(config, other_options);
+        EXPECT_EQ(other.parameters, model.parameters);
+        EXPECT_EQ(other.states, model.states);
+        EXPECT_EQ(other.parameter_floats, model.parameter_floats);
+        EXPECT_EQ(other.state_floats, model.state_floats);
+      }
+    }
+  }
+}
+
+TEST(ModelTest, FlatRangesAreAlignedAndDoNotOverlap) {
+  const Model model = MustBuild(LenetBn(), Digits());
+  size_t next = 0;
+  for (const Parameter& parameter : model.parameters) {
+    EXPECT_EQ(parameter.offset % 16, 0u) << parameter.name;
+    EXPECT_GE(parameter.offset, next) << parameter.name;
+    next = parameter.offset + static_cast<size_t>(parameter.shape.elements());
+  }
+  EXPECT_GE(model.parameter_floats, next);
+  EXPECT_LT(model.parameter_floats, next + 16);
+}
+
+TEST(ModelTest, TheZoosDropoutRateCanBeSet) {
+  config::Model none = LenetBn();
+  none.zoo->dropout = 0;
+  EXPECT_THAT(ToString(MustBuild(none, Digits()).graph), Not(HasSubstr("dropout")));
+}
+
+TEST(ModelTest, ATransformerPredictsACharacterForEachPlace) {
+  const Model model = MustBuild(SmallTransformer(), Text());
+  EXPECT_EQ(model.labels.ToString(), "i32[2, 16]");
+  constexpr int64_t kWidth = 32, kBlock = 12 * kWidth * kWidth + 13 * kWidth;
+  EXPECT_EQ(model.ParameterCount(), 2 * 65 * kWidth + 16 * kWidth + 2 * kBlock + 2 * kWidth);
+  EXPECT_TRUE(model.states.empty());
+}
+
+TEST(ModelTest, NamesLayersByKindAndPlaceUnlessTheyHaveNames) {
+  config::Layer named = LinearLayer(10);
+  named.name = "head";
+  const Model model =
+      MustBuild(SequentialOf({ConvLayer(2, 3), FlattenLayer(), LinearLayer(5), named}), Digits());
+  EXPECT_THAT(NamesOf(model),
+              testing::ElementsAre("conv2d1.weight", "conv2d1.bias", "linear3.weight",
+                                   "linear3.bias", "head.weight", "head.bias"));
+}
+
+TEST(ModelTest, DrawsWeightsForTheActivationThatFollows) {
+  const Model model = MustBuild(SequentialOf({FlattenLayer(), LinearLayer(36), ReluLayer(),
+                                              LinearLayer(64), TanhLayer(), LinearLayer(10)}),
+                                Digits());
+  // Kaiming for 64 inputs, Xavier for 36 + 64 and for 64 + 10.
+  EXPECT_DOUBLE_EQ(model.parameters[0].initialiser.value, std::sqrt(6.0 / 64));
+  EXPECT_DOUBLE_EQ(model.parameters[2].initialiser.value, std::sqrt(6.0 / 100));
+  EXPECT_DOUBLE_EQ(model.parameters[4].initialiser.value, std::sqrt(6.0 / 74));
+}
+
+TEST(ModelErrorTest, NamesTheLayerAndTheShapes) {
+  EXPECT_EQ(ErrorOf(SequentialOf({LinearLayer(10)}), Digits()),
+            "model: layer \"linear1\": needs [batch, features], got [4, 1, 8, 8]; put a flatten "
+            "before it");
+  EXPECT_EQ(ErrorOf(SequentialOf({FlattenLayer(), ConvLayer(2, 3)}), Digits()),
+            "model: layer \"conv2d2\": needs [batch, channels, height, width], got [4, 64]");
+  EXPECT_THAT(ErrorOf(SequentialOf({ConvLayer(2, 9), FlattenLayer(), LinearLayer(10)}), Digits()),
+              testing::AllOf(HasSubstr("model: conv2d1"), HasSubstr("[4, 1, 8, 8]")));
+}
+
+TEST(ModelErrorTest, NamesANetworkThatEndsWithAnotherNumberOfClasses) {
+  EXPECT_EQ(ErrorOf(SequentialOf({FlattenLayer(), LinearLayer(12)}), Digits()),
+            "model: the network ends with [4, 12], but 4 samples of this data need [4, 10]: labels "
+            "of shape [] and 10 classes");
+}
+
+TEST(ModelErrorTest, RefusesANameUsedTwiceAnUnknownNetworkAndNoKind) {
+  config::Layer flatten = FlattenLayer(), linear = LinearLayer(10);
+  flatten.name = linear.name = "twin";
+  EXPECT_EQ(ErrorOf(SequentialOf({flatten, linear}), Digits()),
+            "model: layer \"twin\": the name is used twice");
+  config::Model zoo = LenetBn();
+  zoo.zoo->name = "lenet";
+  EXPECT_EQ(ErrorOf(zoo, Digits()), "model: no network is called \"lenet\"; known: lenet-bn");
+  EXPECT_EQ(ErrorOf(SequentialOf({config::Layer()}), Digits()),
+            "model: layer \"1\": says no kind of layer");
+  EXPECT_EQ(ErrorOf(config::Model(), Digits()),
+            "model: name one of zoo, sequential and transformer");
+}
+
+TEST(ModelErrorTest, RefusesANetworkForTheOtherKindOfData) {
+  EXPECT_THAT(ErrorOf(SmallTransformer(), Digits()), HasSubstr("needs text"));
+  EXPECT_THAT(ErrorOf(LenetBn(), Text()), HasSubstr("train a transformer on text"));
+}
+
+TEST(ModelErrorTest, RefusesAWidthThatHeadsDoNotDivide) {
+  config::Model model = SmallTransformer();
+  model.transformer->heads = 5;
+  EXPECT_EQ(ErrorOf(model, Text()),
+            "model: layer \"transformer\": width 32 is no multiple of heads 5");
+}
+
+TEST(ModelErrorTest, RefusesAModelThatNoMemoryHolds) {
+  constexpr int kHuge = 2'000'000'000;
+  EXPECT_THAT(
+      ErrorOf(SequentialOf({FlattenLayer(), LinearLayer(kHuge), LinearLayer(kHuge)}), Digits()),
+      HasSubstr("parameter \"linear2.weight\" of shape [2000000000, 64]: the model is too large"));
+}
+
+}  // namespace
+}  // namespace ringmaster::nn
