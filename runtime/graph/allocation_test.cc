@@ -1,0 +1,101 @@
+// A program of its own, because it replaces operator new to count.
+#include <atomic>
+#include <cstdlib>
+#include <new>
+
+#include <gtest/gtest.h>
+
+#include "runtime/graph/autodiff.h"
+#include "runtime/graph/conformance_cases.h"
+#include "runtime/graph/executor.h"
+
+namespace {
+
+std::atomic<int64_t> allocations{0};
+std::atomic<size_t> largest{0};
+
+void* Count(size_t bytes) {
+  ++allocations;
+  if (bytes > largest) largest = bytes;
+  void* p = std::malloc(bytes);
+  if (p == nullptr) throw std::bad_alloc();
+  return p;
+}
+
+}  // namespace
+
+void* operator new(size_t bytes) {
+  return Count(bytes);
+}
+void* operator new[](size_t bytes) {
+  return Count(bytes);
+}
+void operator delete(void* p) noexcept {
+  std::free(p);
+}
+void operator delete[](void* p) noexcept {
+  std::free(p);
+}
+void operator delete(void* p, size_t) noexcept {
+  std::free(p);
+}
+void operator delete[](void* p, size_t) noexcept {
+  std::free(p);
+}
+
+namespace ringmaster::graph {
+namespace {
+
+// A training step of the last case of the list (a small transformer), bound and run once.
+class Step {
+ public:
+  explicit Step(kernels::Selection selection) {
+    Graph& g = builder_.graph();
+    const ValueId loss = ConformanceCases().back().build(builder_);
+    const auto gradients = Differentiate(g, loss, g.OfKind(ValueKind::kParameter));
+    EXPECT_TRUE(gradients.ok()) << gradients.status();
+    g.MarkOutput("loss", loss);
+    for (size_t i = 0; i < gradients->size(); ++i)
+      g.MarkOutput("d" + std::to_string(i), (*gradients)[i]);
+    executor_ = std::move(*Executor::Compile(g, {.kernels = selection}));
+    Bind();
+    Run();
+  }
+
+  void Bind() {
+    for (auto& source : builder_.sources()) {
+      EXPECT_TRUE(executor_->Bind(builder_.graph().value(source.id).name, source.tensor).ok());
+    }
+  }
+  void Run() { EXPECT_TRUE(executor_->Run({.seed = 1, .sample_positions = positions_}).ok()); }
+
+ private:
+  CaseBuilder builder_{DType::kF32};
+  std::unique_ptr<Executor> executor_;
+  std::vector<uint64_t> positions_ = std::vector<uint64_t>(kCaseSamples);
+};
+
+TEST(AllocationTest, OurKernelsAndTheExecutorAllocateNothingAfterTheFirstRun) {
+  Step step(kernels::Selection::kReference);
+  const int64_t before = allocations;
+  for (int i = 0; i < 3; ++i) {
+    step.Bind();
+    step.Run();
+  }
+  EXPECT_EQ(allocations - before, 0);
+}
+
+TEST(AllocationTest, OneDnnAllocatesOnlyItsArgumentTables) {
+  Step step(kernels::Selection::kFastest);
+  step.Run();
+  largest = 0;
+  const int64_t before = allocations;
+  step.Run();
+  const int64_t once = allocations - before;
+  step.Run();
+  EXPECT_EQ(allocations - before, 2 * once);
+  EXPECT_LE(largest, 1024u);
+}
+
+}  // namespace
+}  // namespace ringmaster::graph

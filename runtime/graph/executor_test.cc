@@ -1,0 +1,188 @@
+#include "runtime/graph/executor.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "common/status.h"
+#include "runtime/graph/autodiff.h"
+#include "runtime/graph/ops.h"
+
+namespace ringmaster::graph {
+namespace {
+
+using tensor::Tensor;
+
+std::unique_ptr<Executor> MustCompile(const Graph& g, const CompileOptions& options = {}) {
+  auto executor = Executor::Compile(g, options);
+  EXPECT_TRUE(executor.ok()) << executor.status();
+  return executor.ok() ? std::move(*executor) : nullptr;
+}
+
+Tensor Counting(const Shape& shape) {
+  Tensor t(shape, DType::kF32);
+  std::iota(t.span<float>().begin(), t.span<float>().end(), -3.0f);
+  return t;
+}
+
+TEST(ExecutorTest, RunsABoundGraph) {
+  Graph g;
+  g.MarkOutput("y", Relu(g, g.Input("x", {6}, DType::kF32)));
+  const auto executor = MustCompile(g);
+  const Tensor x = Counting({6});
+  ASSERT_TRUE(executor->Bind("x", x).ok());
+  ASSERT_TRUE(executor->Run({}).ok());
+  EXPECT_THAT(executor->Output("y")->span<float>(), testing::ElementsAre(0, 0, 0, 0, 1, 2));
+}
+
+TEST(ExecutorTest, RebindingPointsTheNextRunAtOtherMemory) {
+  Graph g;
+  g.MarkOutput("y", Scale(g, g.Input("x", {1}, DType::kF32), 2.0));
+  const auto executor = MustCompile(g);
+  Tensor a({1}, DType::kF32), b({1}, DType::kF32), out({1}, DType::kF32);
+  a.data<float>()[0] = 1, b.data<float>()[0] = 10;
+  ASSERT_TRUE(executor->Bind("x", a).ok() && executor->Run({}).ok());
+  EXPECT_EQ(executor->Output("y")->data<float>()[0], 2);
+  ASSERT_TRUE(executor->Bind("x", b).ok() && executor->BindOutput("y", out).ok() &&
+              executor->Run({}).ok());
+  EXPECT_EQ(out.data<float>()[0], 20);
+  EXPECT_EQ(executor->Output("y")->raw(), out.raw());
+}
+
+TEST(ExecutorTest, WhatIsNotBoundIsNamed) {
+  Graph g;
+  g.MarkOutput("y", Relu(g, g.Input("images", {2, 3}, DType::kF32)));
+  const absl::Status status = MustCompile(g)->Run({});
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(Message(status), "\"images\" (f32[2, 3]) is not bound");
+}
+
+TEST(ExecutorTest, BindingTheWrongThingIsRefusedWithBothNamed) {
+  Graph g;
+  g.MarkOutput("y", Relu(g, g.Input("x", {2, 3}, DType::kF32)));
+  const auto executor = MustCompile(g);
+  EXPECT_EQ(Message(executor->Bind("x", Tensor({3, 2}, DType::kF32))),
+            "input, parameter or state \"x\" is f32[2, 3], cannot bind f32[3, 2]");
+  EXPECT_EQ(executor->Bind("x", Tensor()).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(executor->Bind("z", Tensor({1}, DType::kF32)).code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(executor->Output("z").status().code(), absl::StatusCode::kNotFound);
+}
+
+TEST(ExecutorTest, WhatNoOutputNeedsIsNeitherRunNorAskedFor) {
+  Graph g;
+  const ValueId x = g.Input("x", {4}, DType::kF32);
+  Relu(g, g.Input("unused", {4}, DType::kF32), "dead");
+  g.MarkOutput("y", Relu(g, x, "live"));
+  const auto executor = MustCompile(g);
+  const Tensor data = Counting({4});
+  ASSERT_TRUE(executor->Bind("x", data).ok());
+  EXPECT_TRUE(executor->Bind("unused", data).ok());
+  EXPECT_TRUE(executor->Run({}).ok());
+  EXPECT_EQ(executor->ImplementationNames(), std::vector<std::string>{"live: reference"});
+}
+
+TEST(ExecutorTest, AGraphWithoutOutputsOrWithAnErrorDoesNotCompile) {
+  Graph empty;
+  EXPECT_EQ(Message(Executor::Compile(empty, {}).status()),
+            "the graph has no outputs: nothing to run");
+  Graph bad;
+  Reshape(bad, bad.Input("x", {2}, DType::kF32), {3});
+  EXPECT_EQ(Executor::Compile(bad, {}).status(), bad.status());
+}
+
+// A chain in which each value dies at once needs two buffers, however long it is.
+TEST(ExecutorTest, ALongChainReusesTwoBuffersAndStaysRight) {
+  constexpr int kLength = 20;
+  Graph g;
+  ValueId h = g.Input("x", {1024}, DType::kF32);
+  for (int i = 0; i < kLength; ++i) h = Scale(g, h, i % 2 == 0 ? 2.0 : 0.5);
+  g.MarkOutput("y", h);
+  const auto executor = MustCompile(g);
+  EXPECT_EQ(executor->arena_bytes(), 2 * 1024 * sizeof(float));
+  EXPECT_EQ(executor->arena_bytes_without_reuse(), (kLength - 1) * 1024 * sizeof(float));
+  const Tensor x = Counting({1024});
+  ASSERT_TRUE(executor->Bind("x", x).ok() && executor->Run({}).ok());
+  EXPECT_TRUE(std::ranges::equal(executor->Output("y")->span<float>(), x.span<float>()));
+}
+
+TEST(ExecutorTest, AValueReadLateKeepsItsMemoryThroughAnAlias) {
+  Graph g;
+  const ValueId x = g.Input("x", {8}, DType::kF32);
+  const ValueId early = Scale(g, x, 3.0);
+  const ValueId alias = Reshape(g, early, {2, 4});
+  ValueId h = x;
+  for (int i = 0; i < 4; ++i) h = Scale(g, h, 1.0);
+  g.MarkOutput("y", Add(g, Reshape(g, h, {2, 4}), alias));
+  const auto executor = MustCompile(g);
+  const Tensor data = Counting({8});
+  ASSERT_TRUE(executor->Bind("x", data).ok() && executor->Run({}).ok());
+  const Tensor y = *executor->Output("y");
+  for (int i = 0; i < 8; ++i) EXPECT_EQ(y.data<float>()[i], 4 * data.data<float>()[i]);
+}
+
+// Dropout over `samples` samples of 16 ones, starting at a position in the stream.
+std::vector<float> Mask(uint64_t seed, uint64_t first, int64_t samples) {
+  Graph g;
+  g.MarkOutput("y", Dropout(g, g.Input("x", {samples, 16}, DType::kF32), 0.5));
+  const auto executor = MustCompile(g);
+  Tensor x({samples, 16}, DType::kF32);
+  std::ranges::fill(x.span<float>(), 1.0f);
+  std::vector<uint64_t> positions(static_cast<size_t>(samples));
+  std::iota(positions.begin(), positions.end(), first);
+  EXPECT_TRUE(executor->Bind("x", x).ok());
+  EXPECT_TRUE(executor->Run({.seed = seed, .sample_positions = positions}).ok());
+  const Tensor y = *executor->Output("y");
+  return {y.span<float>().begin(), y.span<float>().end()};
+}
+
+TEST(ExecutorTest, ADropoutMaskBelongsToTheSampleNotToTheShard) {
+  const std::vector<float> whole = Mask(7, 100, 8);
+  std::vector<float> halves = Mask(7, 100, 4);
+  std::ranges::copy(Mask(7, 104, 4), std::back_inserter(halves));
+  EXPECT_EQ(whole, halves);
+  EXPECT_NE(whole, Mask(8, 100, 8));
+  EXPECT_NE(whole, Mask(7, 1100, 8));
+}
+
+TEST(ExecutorTest, DropoutKeepsAboutTheShareAskedForAndScalesIt) {
+  const std::vector<float> mask = Mask(3, 0, 256);
+  const auto kept = std::ranges::count(mask, 2.0f);
+  EXPECT_EQ(kept + std::ranges::count(mask, 0.0f), 4096);
+  EXPECT_NEAR(static_cast<double>(kept), 2048, 200);
+}
+
+TEST(ExecutorTest, ARunWithoutAPositionForEachSampleIsRefused) {
+  Graph g;
+  g.MarkOutput("y", Dropout(g, g.Input("x", {4, 2}, DType::kF32), 0.5));
+  const auto executor = MustCompile(g);
+  const Tensor x({4, 2}, DType::kF32);
+  ASSERT_TRUE(executor->Bind("x", x).ok());
+  const std::vector<uint64_t> three = {1, 2, 3};
+  EXPECT_EQ(Message(executor->Run({.seed = 1, .sample_positions = three})),
+            "the graph draws random numbers for 4 samples, the run context has 3 positions");
+}
+
+TEST(ExecutorTest, RandomOpsMustAgreeOnTheBatch) {
+  Graph g;
+  const ValueId x = Dropout(g, g.Input("x", {4, 2}, DType::kF32), 0.5);
+  g.MarkOutput("y", Dropout(g, Reshape(g, x, {8}), 0.5, "late"));
+  EXPECT_EQ(
+      Message(Executor::Compile(g, {}).status()),
+      "late (dropout) draws for 8 samples, an earlier op for 4: the first axis must be the batch");
+}
+
+TEST(ExecutorTest, AFreeStandingCompileNeedsTheGraphNoLonger) {
+  std::unique_ptr<Executor> executor;
+  {
+    Graph g;
+    g.MarkOutput("y", Tanh(g, g.Input("x", {3}, DType::kF32)));
+    executor = MustCompile(g);
+  }
+  const Tensor x = Counting({3});
+  EXPECT_TRUE(executor->Bind("x", x).ok() && executor->Run({}).ok());
+}
+
+}  // namespace
+}  // namespace ringmaster::graph
