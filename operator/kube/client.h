@@ -15,9 +15,8 @@
 //   kNotFound            the object is not there
 //   kAlreadyExists       Create: the name is taken
 //   kAborted             a resourceVersion, uid or field-manager conflict: read again, decide again
-//   kInvalidArgument     validation refused the object: every problem with its path (reason
-//   Invalid);
-//                        or the request itself is malformed (reason BadRequest)
+//   kInvalidArgument     validation refused the object, every problem with its path (Invalid);
+//                        or the request itself is malformed (BadRequest)
 //   kPermissionDenied    the caller may not do this
 //   kOutOfRange          the resourceVersion or continue token has expired (HTTP 410): list again
 //   kResourceExhausted   too many requests, or the store's disk is full: retry with back-off
