@@ -17,7 +17,6 @@
 #ifndef RINGMASTER_OPERATOR_CONTROLLER_INFORMER_H_
 #define RINGMASTER_OPERATOR_CONTROLLER_INFORMER_H_
 
-#include <atomic>
 #include <condition_variable>
 #include <functional>
 #include <map>
@@ -95,14 +94,18 @@ class Informer {
     std::map<std::string, Keys> entries;
   };
 
-  absl::Status Relist();
+  // The private calls give the number of changes they made; kNothing when no event was there.
+  static constexpr int kNothing = -1;
+
+  // One step: a list when one is due, else the next event, for which it waits up to `timeout`.
+  absl::StatusOr<int> Advance(std::chrono::milliseconds timeout);
+  absl::StatusOr<int> Relist();
   absl::StatusOr<std::vector<ObjectPtr>> ListAll(std::string* resource_version);
   absl::Status OpenWatch();
-  // Waits up to `timeout` for one event. True when there was one.
-  absl::StatusOr<bool> TakeEvent(std::chrono::milliseconds timeout);
-  void EndWatch(const absl::Status& why);
-  absl::StatusOr<bool> Advance(std::chrono::milliseconds timeout);
-  bool Store(const ObjectKey& key, const ObjectPtr& after);
+  // After the watch has ended: 0 when a list will mend it, else `why`.
+  absl::StatusOr<int> EndWatch(const absl::Status& why);
+  int Store(const ObjectKey& key, const ObjectPtr& object);
+  int Forget(const ObjectKey& key, const ObjectPtr& last);
   void Reindex(const ObjectKey& key, const ObjectPtr& before, const ObjectPtr& after);
   void Run();
   bool Pause(Duration duration);

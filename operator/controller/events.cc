@@ -1,0 +1,86 @@
+#include "operator/controller/events.h"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "common/log.h"
+#include "common/sha256.h"
+#include "common/status.h"
+#include "operator/kube/object.h"
+
+namespace ringmaster::controller {
+namespace {
+
+constexpr std::size_t kMessageLength = 1024;  // the API server refuses more
+constexpr std::size_t kDigestLength = 16;
+constexpr std::size_t kNameLength = 253;
+constexpr int kAttempts = 3;
+
+std::string_view Text(EventType type) {
+  return type == EventType::kNormal ? "Normal" : "Warning";
+}
+
+// At most `limit` bytes, cut between UTF-8 characters.
+std::string Cut(const std::string& text, std::size_t limit) {
+  if (text.size() <= limit) return text;
+  while (limit > 0 && (static_cast<unsigned char>(text[limit]) & 0xC0) == 0x80) --limit;
+  return text.substr(0, limit);
+}
+
+std::string EventName(const kube::Json& object, const EventNote& note) {
+  const std::string what =
+      fmt::format("{}\n{}\n{}\n{}", kube::Uid(object), Text(note.type), note.reason, note.message);
+  const std::string digest = Hex(Sha256Of(what)).substr(0, kDigestLength);
+  return kube::Name(object).substr(0, kNameLength - kDigestLength - 1) + "." + digest;
+}
+
+}  // namespace
+
+EventRecorder::EventRecorder(kube::Client& client, const Clock& clock, std::string component)
+    : client_(client), clock_(clock), component_(std::move(component)) {}
+
+absl::Status EventRecorder::Record(const kube::ResourceType& type, const kube::Json& object,
+                                   const EventNote& note) {
+  const kube::ObjectKey key{kube::Namespace(object), EventName(object, note)};
+  const std::string now = kube::MetaTime(clock_.Now());
+  kube::Json event = kube::NewObject(kube::kEvent, key);
+  event["involvedObject"] = {{"apiVersion", type.ApiVersion()},
+                             {"kind", std::string(type.kind)},
+                             {"namespace", kube::Namespace(object)},
+                             {"name", kube::Name(object)},
+                             {"uid", kube::Uid(object)},
+                             {"resourceVersion", kube::ResourceVersion(object)}};
+  event["type"] = std::string(Text(note.type));
+  event["reason"] = note.reason;
+  event["message"] = Cut(note.message, kMessageLength);
+  event["source"] = {{"component", component_}};
+  event["firstTimestamp"] = now;
+  event["lastTimestamp"] = now;
+  event["count"] = 1;
+  absl::Status status = client_.Create(kube::kEvent, event).status();
+  if (status.code() == absl::StatusCode::kAlreadyExists) status = CountAgain(key);
+  if (!status.ok()) {
+    log::Warning(
+        "an event was not recorded",
+        {{"object", kube::KeyOf(object).ToString()}, {"reason", note.reason}, {"error", status}});
+  }
+  return status;
+}
+
+absl::Status EventRecorder::CountAgain(const kube::ObjectKey& key) {
+  absl::Status status;
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    RM_ASSIGN_OR_RETURN(const kube::Json event, client_.Get(kube::kEvent, key));
+    const std::int64_t count = kube::FindInt(event, {"count"}).value_or(1);
+    status = client_
+                 .Patch(kube::kEvent, key,
+                        {{"metadata", {{"resourceVersion", kube::ResourceVersion(event)}}},
+                         {"count", count + 1},
+                         {"lastTimestamp", kube::MetaTime(clock_.Now())}})
+                 .status();
+    if (status.code() != absl::StatusCode::kAborted) return status;
+  }
+  return status;
+}
+
+}  // namespace ringmaster::controller
