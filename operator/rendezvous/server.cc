@@ -85,6 +85,7 @@ class RunningServer : public Server {
   ~RunningServer() override {
     door_.reset();
     ticker_.reset();
+    registry_.StandBy("");  // ends the streams, so that the shutdown need not wait for them
     if (server_ != nullptr) server_->Shutdown(std::chrono::system_clock::now() + kShutdownPatience);
   }
 
