@@ -49,11 +49,11 @@ std::string_view TypeName(const Json& value) {
 }
 
 bool IsWhole(const Json& value) {
-  return value.is_number_float() && std::abs(value.get<double>()) <= kExactIntegers &&
-         std::trunc(value.get<double>()) == value.get<double>();
+  return value.is_number_float() && std::trunc(value.get<double>()) == value.get<double>();
 }
 
 bool Fits(const Json& value, Type type) {
+  if (value.is_number_float()) return false;  // whole, but larger than a double knows exactly
   constexpr auto kMax64 = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
   if (value.is_number_unsigned() && value.get<std::uint64_t>() > kMax64) return false;
   if (type == Type::kInt64) return true;
@@ -77,8 +77,10 @@ std::optional<std::string> CheckBounds(const Field& field, const Json& value) {
 }
 
 std::optional<std::string> CheckInteger(const Field& field, Json& value) {
-  if (IsWhole(value)) value = static_cast<std::int64_t>(value.get<double>());
-  if (!value.is_number_integer()) return WrongType("an integer", value);
+  const bool whole = IsWhole(value);
+  if (whole && std::abs(value.get<double>()) <= kExactIntegers)
+    value = static_cast<std::int64_t>(value.get<double>());
+  if (!value.is_number_integer() && !whole) return WrongType("an integer", value);
   if (!Fits(value, field.type)) {
     return fmt::format("{} does not fit into {} bits", value.dump(),
                        field.type == Type::kInt32 ? 32 : 64);
