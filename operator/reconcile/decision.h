@@ -44,6 +44,8 @@ struct DeleteJob {
 };
 struct RecordEvent {
   bool warning = false;
+  // It tells of what this decision creates or deletes: left out when that has not all worked.
+  bool tells_of_writes = false;
   std::string reason;
   std::string message;
 };

@@ -10,6 +10,7 @@
 #include "operator/reconcile/settings.h"
 #include "operator/reconcile/worker_view.h"
 #include "proto/ringmaster/training/v1alpha1/training_job.api.h"
+#include "proto/schema/check.h"
 
 namespace ringmaster::reconcile {
 
@@ -17,6 +18,8 @@ struct Observed {
   // With all defaults, derived ones too (operator/api/defaults.h), and validated; its metadata is
   // the server's.
   training::v1alpha1::TrainingJob job;
+  // What is wrong with the job beyond what the API refuses (operator/api/validation.h).
+  std::vector<schema::Problem> problems;
   // All pods and services that the job owns, deleting ones included. Never null.
   std::vector<kube::ObjectPtr> pods;
   std::vector<kube::ObjectPtr> services;

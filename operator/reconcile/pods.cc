@@ -46,8 +46,10 @@ void ApplyPods(Pass& pass) {
     created.push_back(PodName(pass.name, slot.index, incarnation));
   }
   if (created.empty()) return;
-  pass.Note(false, kReasonPodsCreated,
-            fmt::format("Created {}: {}.", Count(created.size(), "pod"), NameList(created)));
+  pass.Add(RecordEvent{
+      .tells_of_writes = true,
+      .reason = kReasonPodsCreated,
+      .message = fmt::format("Created {}: {}.", Count(created.size(), "pod"), NameList(created))});
 }
 
 }  // namespace ringmaster::reconcile

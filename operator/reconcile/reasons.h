@@ -16,6 +16,7 @@ inline constexpr char kConditionFailed[] = "Failed";
 
 // Reasons why the job ended.
 inline constexpr char kReasonCompleted[] = "Completed";
+inline constexpr char kReasonInvalidSpec[] = "InvalidSpec";
 inline constexpr char kReasonPermanentError[] = "PermanentError";
 inline constexpr char kReasonBudgetExhausted[] = "RestartBudgetExhausted";
 inline constexpr char kReasonDeadlineExceeded[] = "DeadlineExceeded";
@@ -39,7 +40,6 @@ inline constexpr char kReasonCheckpointRejected[] = "CheckpointRejected";
 
 // Reasons of events alone.
 inline constexpr char kReasonPodsCreated[] = "PodsCreated";
-inline constexpr char kReasonPodsDeleted[] = "PodsDeleted";
 inline constexpr char kReasonServiceCreated[] = "ServiceCreated";
 inline constexpr char kReasonExpired[] = "Expired";
 

@@ -4,6 +4,7 @@
 #include "operator/kube/object.h"
 #include "operator/reconcile/pass.h"
 #include "operator/reconcile/policies.h"
+#include "operator/reconcile/reasons.h"
 
 namespace ringmaster::reconcile {
 namespace {
@@ -17,6 +18,10 @@ constexpr Policy kRunning[] = {
 };
 
 void Run(Pass& pass) {
+  if (!pass.in.problems.empty()) {
+    pass.Fail(kReasonInvalidSpec, schema::FormatProblems(pass.in.problems));
+    return;
+  }
   ApplyCheckpoints(pass);
   ApplyProgress(pass);
   ApplyCompletion(pass);

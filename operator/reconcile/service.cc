@@ -34,8 +34,10 @@ void ApplyService(Pass& pass) {
   // A deleting one keeps its name until it is gone; its going brings the next pass.
   if (!exists) {
     pass.Add(CreateService{BuildService(pass)});
-    pass.Note(false, kReasonServiceCreated,
-              fmt::format("Service {} gives the workers' pods names.", pass.name));
+    pass.Add(RecordEvent{
+        .tells_of_writes = true,
+        .reason = kReasonServiceCreated,
+        .message = fmt::format("Created service {}, which gives the pods names.", pass.name)});
   }
 }
 

@@ -1,0 +1,143 @@
+#include "operator/manager/executor.h"
+
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "common/log.h"
+#include "common/status.h"
+#include "operator/kube/errors.h"
+#include "operator/kube/object.h"
+#include "operator/manager/parallel.h"
+
+namespace ringmaster::manager {
+namespace {
+
+using kube::Json;
+
+template <typename... Ts>
+struct Overloaded : Ts... {
+  using Ts::operator()...;
+};
+template <typename... Ts>
+Overloaded(Ts...) -> Overloaded<Ts...>;
+
+bool IsWrite(const reconcile::Action& action) {
+  return !std::holds_alternative<reconcile::RecordEvent>(action) &&
+         !std::holds_alternative<reconcile::SendCommand>(action);
+}
+
+Json StatusOf(const Json& job) {
+  const Json* status = kube::Find(job, {"status"});
+  return status == nullptr ? Json::object() : *status;
+}
+
+}  // namespace
+
+Executor::Executor(kube::Client& client, WorkerLink& link, controller::EventRecorder& recorder,
+                   OwnWrites& own_writes, int parallel)
+    : client_(client),
+      link_(link),
+      recorder_(recorder),
+      own_writes_(own_writes),
+      parallel_(parallel) {}
+
+absl::Status Executor::Execute(const Json& job, const reconcile::Decision& decision) {
+  RM_RETURN_IF_ERROR(StoreStatus(job, decision));
+  TellWorkers(kube::KeyOf(job), decision);
+  const absl::Status written = Write(job, decision);
+  RecordEvents(job, decision, written.ok());
+  return written;
+}
+
+absl::Status Executor::StoreStatus(const Json& job, const reconcile::Decision& decision) {
+  if (!decision.status) return absl::OkStatus();
+  const Json patch = kube::MergeDiff(StatusOf(job), ToJson(*decision.status));
+  if (patch.empty()) return absl::OkStatus();
+  const kube::ObjectKey key = kube::KeyOf(job);
+  const std::string version = kube::ResourceVersion(job);
+  RM_ASSIGN_OR_RETURN(Json stored, client_.PatchStatus(kube::kTrainingJob, key, patch, version));
+  own_writes_.Record(key, version, std::make_shared<const Json>(std::move(stored)));
+  return absl::OkStatus();
+}
+
+void Executor::TellWorkers(const kube::ObjectKey& key, const reconcile::Decision& decision) {
+  if (decision.announce) link_.Announce(key, *decision.announce);
+  for (const reconcile::Action& action : decision.actions) {
+    if (const auto* send = std::get_if<reconcile::SendCommand>(&action)) {
+      link_.Send(key, send->pod_uid, send->command);
+    }
+  }
+}
+
+absl::Status Executor::Write(const Json& job, const reconcile::Decision& decision) {
+  std::vector<const reconcile::Action*> writes;
+  for (const reconcile::Action& action : decision.actions) {
+    if (IsWrite(action)) writes.push_back(&action);
+  }
+  return ForEachParallel(writes.size(), parallel_,
+                         [&](std::size_t i) { return WriteOne(job, *writes[i]); });
+}
+
+absl::Status Executor::WriteOne(const Json& job, const reconcile::Action& action) {
+  const std::string ns = kube::Namespace(job);
+  return std::visit(Overloaded{
+                        [&](const reconcile::CreatePod& create) {
+                          return CreateOwned(job, kube::kPod, create.pod);
+                        },
+                        [&](const reconcile::CreateService& create) {
+                          return CreateOwned(job, kube::kService, create.service);
+                        },
+                        [&](const reconcile::DeletePod& pod) {
+                          return DeleteThis(kube::kPod, {ns, pod.name}, pod.uid);
+                        },
+                        [&](const reconcile::DeleteService& service) {
+                          return DeleteThis(kube::kService, {ns, service.name}, service.uid);
+                        },
+                        [&](const reconcile::DeleteJob& gone) {
+                          return DeleteThis(kube::kTrainingJob, kube::KeyOf(job), gone.uid);
+                        },
+                        [](const reconcile::RecordEvent&) { return absl::OkStatus(); },
+                        [](const reconcile::SendCommand&) { return absl::OkStatus(); },
+                    },
+                    action);
+}
+
+absl::Status Executor::CreateOwned(const Json& job, const kube::ResourceType& type,
+                                   const Json& object) {
+  const absl::Status created = client_.Create(type, object).status();
+  if (!kube::IsAlreadyExists(created)) return created;
+  const absl::StatusOr<Json> existing = client_.Get(type, kube::KeyOf(object));
+  if (!existing.ok()) return existing.status();
+  if (kube::IsOwnedBy(*existing, kube::Uid(job)) && !kube::IsDeleting(*existing)) {
+    return absl::OkStatus();
+  }
+  return absl::AlreadyExistsError(
+      fmt::format("{} {} exists already and {}; it must go before this job can have its own",
+                  type.kind, kube::KeyOf(object).ToString(),
+                  kube::IsDeleting(*existing) ? "is being deleted" : "belongs to something else"));
+}
+
+absl::Status Executor::DeleteThis(const kube::ResourceType& type, const kube::ObjectKey& key,
+                                  const std::string& uid) {
+  const absl::Status deleted = client_.Delete(type, key, {.uid = uid});
+  // Gone, or replaced by another of the same name: either way this one is no more.
+  if (kube::IsNotFound(deleted) || kube::IsConflict(deleted)) return absl::OkStatus();
+  return deleted;
+}
+
+void Executor::RecordEvents(const Json& job, const reconcile::Decision& decision, bool written) {
+  for (const reconcile::Action& action : decision.actions) {
+    const auto* event = std::get_if<reconcile::RecordEvent>(&action);
+    if (event == nullptr || (event->tells_of_writes && !written)) continue;
+    const auto type =
+        event->warning ? controller::EventType::kWarning : controller::EventType::kNormal;
+    // Best effort: the recorder logs what it cannot record.
+    recorder_
+        .Record(kube::kTrainingJob, job,
+                {.type = type, .reason = event->reason, .message = event->message})
+        .IgnoreError();
+  }
+}
+
+}  // namespace ringmaster::manager

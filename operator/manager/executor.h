@@ -1,0 +1,60 @@
+// Carries out a decision, in the order that makes a crash between any two steps harmless:
+//
+//   1. the status is stored, with the resourceVersion that the decision was computed from. A
+//      conflict ends the pass here: nothing was told, created or deleted for a status that is not
+//      there;
+//   2. the workers are told: the round that is stored now, then commands;
+//   3. pods and services are created and deleted, several at a time;
+//   4. events are recorded.
+//
+// Creation is safe to repeat. A pod's name holds the incarnation that the status holds, so
+// AlreadyExists is either our own pod, which the cache has not shown yet, or another's, which is an
+// error to be retried until that other pod is gone.
+#ifndef RINGMASTER_OPERATOR_MANAGER_EXECUTOR_H_
+#define RINGMASTER_OPERATOR_MANAGER_EXECUTOR_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "operator/controller/events.h"
+#include "operator/kube/client.h"
+#include "operator/manager/own_writes.h"
+#include "operator/manager/worker_link.h"
+#include "operator/reconcile/decision.h"
+
+namespace ringmaster::manager {
+
+// Thread-safe; blocks as the client does.
+class Executor {
+ public:
+  // All references must outlive the executor. At most `parallel` calls are in flight for one
+  // decision; 1 keeps their order.
+  Executor(kube::Client& client, WorkerLink& link, controller::EventRecorder& recorder,
+           OwnWrites& own_writes, int parallel);
+
+  // `job` is the object that the decision was computed from. The first error; kAborted when the
+  // status was stale, in which case nothing has happened.
+  absl::Status Execute(const kube::Json& job, const reconcile::Decision& decision);
+
+ private:
+  absl::Status StoreStatus(const kube::Json& job, const reconcile::Decision& decision);
+  void TellWorkers(const kube::ObjectKey& key, const reconcile::Decision& decision);
+  absl::Status Write(const kube::Json& job, const reconcile::Decision& decision);
+  absl::Status WriteOne(const kube::Json& job, const reconcile::Action& action);
+  absl::Status CreateOwned(const kube::Json& job, const kube::ResourceType& type,
+                           const kube::Json& object);
+  absl::Status DeleteThis(const kube::ResourceType& type, const kube::ObjectKey& key,
+                          const std::string& uid);
+  void RecordEvents(const kube::Json& job, const reconcile::Decision& decision, bool written);
+
+  kube::Client& client_;
+  WorkerLink& link_;
+  controller::EventRecorder& recorder_;
+  OwnWrites& own_writes_;
+  const int parallel_;
+};
+
+}  // namespace ringmaster::manager
+
+#endif  // RINGMASTER_OPERATOR_MANAGER_EXECUTOR_H_

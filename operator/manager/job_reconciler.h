@@ -1,0 +1,47 @@
+// One pass for one job: reads the caches and the workers' snapshot, asks reconcile, carries out its
+// decision.
+#ifndef RINGMASTER_OPERATOR_MANAGER_JOB_RECONCILER_H_
+#define RINGMASTER_OPERATOR_MANAGER_JOB_RECONCILER_H_
+
+#include "absl/status/statusor.h"
+#include "common/clock.h"
+#include "operator/controller/informer.h"
+#include "operator/controller/reconciler.h"
+#include "operator/manager/executor.h"
+#include "operator/reconcile/observed.h"
+
+namespace ringmaster::manager {
+
+// The index of the pod and service informers that the reconciler reads.
+inline constexpr char kOwnerIndex[] = "owner";
+
+// Thread-safe for different keys, as the controller calls it.
+class JobReconciler : public controller::Reconciler {
+ public:
+  struct Caches {
+    const controller::Informer& jobs;
+    const controller::Informer& pods;      // indexed by kOwnerIndex
+    const controller::Informer& services;  // likewise
+  };
+
+  // All references must outlive the reconciler.
+  JobReconciler(Caches caches, WorkerLink& link, Executor& executor, OwnWrites& own_writes,
+                const Clock& clock, reconcile::Settings settings);
+
+  // Terminal: the stored object is no TrainingJob at all. Retry: a write failed or was stale.
+  controller::ReconcileResult Reconcile(const kube::ObjectKey& key) override;
+
+ private:
+  absl::StatusOr<reconcile::Observed> Observe(const kube::ObjectKey& key, const kube::Json& job);
+
+  const Caches caches_;
+  WorkerLink& link_;
+  Executor& executor_;
+  OwnWrites& own_writes_;
+  const Clock& clock_;
+  const reconcile::Settings settings_;
+};
+
+}  // namespace ringmaster::manager
+
+#endif  // RINGMASTER_OPERATOR_MANAGER_JOB_RECONCILER_H_

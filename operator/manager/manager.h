@@ -1,0 +1,78 @@
+// The operator's core, put together: informers over a client, the queue, the control loop, the
+// reconciler. The operator's binary, `ringmaster run` and the scenarios all run this.
+//
+//   Manager manager({.settings = settings}, client, link, SystemClock());
+//   // The link's changes reach the queue:  [&](const ObjectKey& job) { manager.Enqueue(job); }
+//   RM_RETURN_IF_ERROR(manager.Start());
+//   ...
+//   manager.Stop();
+//
+// Thread safety: Enqueue, Stop and the readers of jobs() and pods() from any thread; the rest from
+// one.
+#ifndef RINGMASTER_OPERATOR_MANAGER_MANAGER_H_
+#define RINGMASTER_OPERATOR_MANAGER_MANAGER_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/clock.h"
+#include "operator/controller/controller.h"
+#include "operator/controller/events.h"
+#include "operator/controller/informer.h"
+#include "operator/controller/work_queue.h"
+#include "operator/kube/client.h"
+#include "operator/manager/executor.h"
+#include "operator/manager/job_reconciler.h"
+#include "operator/manager/own_writes.h"
+#include "operator/manager/worker_link.h"
+#include "operator/reconcile/settings.h"
+
+namespace ringmaster::manager {
+
+struct ManagerOptions {
+  std::string ns;  // the namespace that is watched; empty for all
+  reconcile::Settings settings;
+  int workers = 2;                                     // jobs that are reconciled at once
+  int parallel_writes = 8;                             // API calls in flight for one job
+  controller::ControllerObserver* observer = nullptr;  // may be null; must outlive the manager
+};
+
+class Manager {
+ public:
+  // All references must outlive the manager.
+  Manager(ManagerOptions options, kube::Client& client, WorkerLink& link, const Clock& clock);
+
+  // Returns once the caches are filled and passes run.
+  absl::Status Start() { return controller_.Start(); }
+  // Returns when no pass runs any more. Idempotent; also done on destruction.
+  void Stop() { controller_.Stop(); }
+
+  // Instead of Start, without threads: pumps the informers and runs every pass that is due by the
+  // clock, until nothing is left. See Controller::RunUntilIdle.
+  absl::StatusOr<int> RunUntilIdle(int max_passes = 1000) {
+    return controller_.RunUntilIdle(max_passes);
+  }
+
+  // Something about the job's workers has changed.
+  void Enqueue(const kube::ObjectKey& job) { queue_.Add(job); }
+
+  const controller::Informer& jobs() const { return jobs_; }
+  const controller::Informer& pods() const { return pods_; }
+  const controller::WorkQueue& queue() const { return queue_; }
+
+ private:
+  controller::WorkQueue queue_;
+  controller::Informer jobs_;
+  controller::Informer pods_;
+  controller::Informer services_;
+  controller::EventRecorder recorder_;
+  OwnWrites own_writes_;
+  Executor executor_;
+  JobReconciler reconciler_;
+  controller::Controller controller_;  // last: its threads use all of the above
+};
+
+}  // namespace ringmaster::manager
+
+#endif  // RINGMASTER_OPERATOR_MANAGER_MANAGER_H_

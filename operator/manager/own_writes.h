@@ -1,0 +1,42 @@
+// What this process has written since the cache last moved.
+//
+// An informer's copy runs behind the server, so right after a status write it still shows the
+// object from before. Deciding from that would repeat the decision and then fail with a conflict.
+// OwnWrites replaces such a copy by what the write returned, until the cache shows something else
+// than what was overwritten. It needs no order of resourceVersions, only equality, which is all
+// that the API promises.
+//
+// Thread-safe.
+#ifndef RINGMASTER_OPERATOR_MANAGER_OWN_WRITES_H_
+#define RINGMASTER_OPERATOR_MANAGER_OWN_WRITES_H_
+
+#include <mutex>
+#include <set>
+#include <string>
+#include <unordered_map>
+
+#include "operator/kube/types.h"
+
+namespace ringmaster::manager {
+
+class OwnWrites {
+ public:
+  // `after` was stored in place of the object whose resourceVersion was `before`.
+  void Record(const kube::ObjectKey& key, const std::string& before, kube::ObjectPtr after);
+
+  // The newer of the cached object and what was written over it. Null stays null and is forgotten.
+  kube::ObjectPtr Newest(const kube::ObjectKey& key, kube::ObjectPtr cached);
+
+ private:
+  struct Entry {
+    std::set<std::string> overwritten;  // resourceVersions that `latest` has replaced
+    kube::ObjectPtr latest;
+  };
+
+  std::mutex mutex_;
+  std::unordered_map<kube::ObjectKey, Entry> entries_;  // guarded by mutex_
+};
+
+}  // namespace ringmaster::manager
+
+#endif  // RINGMASTER_OPERATOR_MANAGER_OWN_WRITES_H_
