@@ -23,6 +23,11 @@ absl::Status Mismatch(std::string_view name, std::string_view what, size_t got, 
   return absl::InvalidArgumentError(fmt::format("{}: {} {}; it must be {}", name, what, got, want));
 }
 
+const char* ReductionName(IntReduction reduction) {
+  static constexpr const char* kNames[] = {"sum", "min", "max"};
+  return kNames[static_cast<size_t>(reduction)];
+}
+
 int64_t Combine(IntReduction reduction, int64_t a, int64_t b) {
   switch (reduction) {
     case IntReduction::kSum:
@@ -111,8 +116,8 @@ absl::Status Communicator::AllreduceSum(std::span<const float> in, std::span<flo
   if (before(in.data(), out.data() + out.size()) && before(out.data(), in.data() + in.size())) {
     return absl::InvalidArgumentError(fmt::format("{}: the result overlaps the input", name));
   }
-  const Operation operation{OperationKind::kAllreduceSum, ElementType::kFloat32, in.size(), 0,
-                            std::string(name)};
+  const Operation operation{
+      OperationKind::kAllreduceSum, ElementType::kFloat32, in.size(), 0, std::string(name), ""};
   return Run(operation, [&](Transport& t) { return RingAllreduceSum(t, in, out, segment_bytes_); });
 }
 
@@ -120,8 +125,9 @@ absl::Status Communicator::AllreduceInt64(IntReduction reduction, std::span<cons
                                           std::span<int64_t> out, std::string_view name) {
   RM_RETURN_IF_ERROR(Mismatch(name, "the length of the result is", out.size(), in.size()));
   const size_t ranks = static_cast<size_t>(world());
-  const Operation operation{OperationKind::kAllreduceInt64, ElementType::kInt64, in.size(),
-                            static_cast<uint64_t>(reduction), std::string(name)};
+  const Operation operation{
+      OperationKind::kAllreduceInt64,   ElementType::kInt64, in.size(),
+      static_cast<uint64_t>(reduction), std::string(name),   ReductionName(reduction)};
   return Run(operation, [&](Transport& t) -> absl::Status {
     std::vector<int64_t> all(in.size() * ranks);
     const std::vector<size_t> parts(ranks, in.size_bytes());
@@ -142,8 +148,9 @@ absl::Status Communicator::Broadcast(int root, std::span<std::byte> data, std::s
     return absl::InvalidArgumentError(
         fmt::format("{}: root {} is not in a world of {}", name, root, world()));
   }
-  const Operation operation{OperationKind::kBroadcast, ElementType::kBytes, data.size(),
-                            static_cast<uint64_t>(root), std::string(name)};
+  const Operation operation{
+      OperationKind::kBroadcast,   ElementType::kBytes, data.size(),
+      static_cast<uint64_t>(root), std::string(name),   fmt::format("from rank {}", root)};
   return Run(operation, [&](Transport& t) { return TreeBroadcast(t, root, data, segment_bytes_); });
 }
 
@@ -156,8 +163,12 @@ absl::Status Communicator::Allgather(std::span<const std::byte> mine,
       Mismatch(name, "the size of this rank's part is", mine.size(), part_bytes[rank()]));
   const size_t total = std::accumulate(part_bytes.begin(), part_bytes.end(), size_t{0});
   RM_RETURN_IF_ERROR(Mismatch(name, "the size of the result is", out.size(), total));
-  const Operation operation{OperationKind::kAllgather, ElementType::kBytes, total,
-                            Fnv1a(part_bytes.data(), part_bytes.size_bytes()), std::string(name)};
+  const Operation operation{OperationKind::kAllgather,
+                            ElementType::kBytes,
+                            total,
+                            Fnv1a(part_bytes.data(), part_bytes.size_bytes()),
+                            std::string(name),
+                            fmt::format("this rank's {}", mine.size())};
   return Run(operation,
              [&](Transport& t) { return RingAllgather(t, mine, part_bytes, out, segment_bytes_); });
 }
@@ -171,8 +182,8 @@ absl::StatusOr<std::vector<std::string>> Communicator::AllgatherBytes(
   const size_t ranks = static_cast<size_t>(world());
   std::vector<size_t> sizes(ranks);
   std::vector<std::byte> all;
-  const Operation operation{OperationKind::kAllgather, ElementType::kBytes, 0, 0,
-                            std::string(name)};
+  const Operation operation{
+      OperationKind::kAllgather, ElementType::kBytes, 0, 0, std::string(name), ""};
   RM_RETURN_IF_ERROR(Run(operation, [&](Transport& t) -> absl::Status {
     const size_t size = mine.size();
     const std::vector<size_t> words(ranks, sizeof(size_t));
@@ -196,7 +207,8 @@ absl::StatusOr<std::vector<std::string>> Communicator::AllgatherBytes(
 }
 
 absl::Status Communicator::Barrier(std::string_view name) {
-  const Operation operation{OperationKind::kBarrier, ElementType::kBytes, 0, 0, std::string(name)};
+  const Operation operation{
+      OperationKind::kBarrier, ElementType::kBytes, 0, 0, std::string(name), ""};
   return Run(operation, [](Transport& t) { return DisseminationBarrier(t); });
 }
 

@@ -28,8 +28,8 @@ uint64_t Operation::Hash() const {
 }
 
 std::string Operation::Describe() const {
-  return fmt::format("{} of {} {} \"{}\"", OperationKindName(kind), count, TypeName(type),
-                     name.substr(0, kMaxNameBytes));
+  return fmt::format("{} of {} {} \"{}\"{}{}", OperationKindName(kind), count, TypeName(type),
+                     name.substr(0, kMaxNameBytes), note.empty() ? "" : ", ", note);
 }
 
 }  // namespace ringmaster::collectives

@@ -18,9 +18,10 @@ struct Operation {
   uint64_t detail =
       0;             // what else must agree: the root, the reduction, a digest of the parts' sizes
   std::string name;  // the tensor's, for people
+  std::string note;  // `detail` in words, e.g. "from rank 2"; not compared
 
-  // 64 bits of FNV-1a over all fields. Peers compare it on every frame; it finds programs that
-  // diverge, it does not authenticate.
+  // 64 bits of FNV-1a over all fields but the note. Peers compare it on every frame; it finds
+  // programs that diverge, it does not authenticate.
   uint64_t Hash() const;
 
   // `allreduce_sum of 100 float32 "conv1/weight"`; at most kMaxDescriptionBytes.

@@ -106,6 +106,7 @@ absl::Status OrderedSum<T>::Reduce(Communicator& communicator, std::span<T> out,
   operation.count = elements_;
   operation.detail = static_cast<uint64_t>(shards_) << 8 | static_cast<uint64_t>(order_);
   operation.name = name;
+  operation.note = fmt::format("{} shards", shards_);
   return communicator.Run(operation, [&](Transport& transport) {
     return DirectSum<T>(transport, std::move(mine), out, communicator.segment_bytes()).Run();
   });

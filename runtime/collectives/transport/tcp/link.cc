@@ -56,8 +56,7 @@ uint64_t Link::PostReceive(std::span<std::byte> bytes) {
 
 short Link::interest() const {
   if (!attached()) return 0;
-  const bool held_back = awaits_receive() && posted_.empty();
-  return static_cast<short>((held_back || left_ ? 0 : POLLIN) | (queue_.empty() ? 0 : POLLOUT));
+  return static_cast<short>((held_back() || left_ ? 0 : POLLIN) | (queue_.empty() ? 0 : POLLOUT));
 }
 
 absl::Status Link::Write(SteadyTime now) {
@@ -147,6 +146,7 @@ absl::Status Link::ReadData(SteadyTime now, bool* would_block) {
   if (!matched_) {
     RM_RETURN_IF_ERROR(handler_->OnData(peer_, header_, posted_.front().size()));
     matched_ = true;
+    last_heard_ = now;
   }
   const size_t before = done_;
   RM_RETURN_IF_ERROR(Receive(posted_.front(), &done_, now, would_block));

@@ -69,8 +69,10 @@ class Link {
   // A data frame whose header was read early has its receive now: Read goes on without any new byte
   // (the payload may be empty).
   bool unblocked() const { return awaits_receive() && !posted_.empty(); }
+  // The peer has sent more than this rank has asked for, so nothing further is read from it.
+  bool held_back() const { return awaits_receive() && posted_.empty(); }
 
-  SteadyTime last_heard() const { return last_heard_; }        // any byte came
+  SteadyTime last_heard() const { return last_heard_; }        // any byte came, or reading went on
   SteadyTime last_progress() const { return last_progress_; }  // a byte of data came or went
   uint64_t bytes_sent() const { return bytes_sent_; }
   uint64_t bytes_received() const { return bytes_received_; }

@@ -145,7 +145,8 @@ int TcpTransport::PreparePoll(SteadyTime now) {
     } else if (p != nullptr) {
       entry.events = p->link.interest();
       if (entry.events != 0) entry.fd = p->link.fd();
-      if (p->link.unblocked()) next = now;
+      // These need no event: they go on, or fail, at once.
+      if (p->link.unblocked() || (p->link.left() && p->link.has_work())) next = now;
     }
     polled_.push_back(entry);
   }

@@ -104,6 +104,7 @@ absl::Status TcpTransport::CheckPatience(SteadyTime now) {
     progress = std::max(progress, p.link.last_progress());
     if (!p.link.has_work() || p.dialer != nullptr) continue;
     waited_for = rank;
+    if (p.link.held_back()) continue;  // whatever it says waits behind data that it sent early
     const auto silence = now - std::max(begun_, p.link.last_heard());
     if (silence < timeouts_.operation) continue;
     const char* what = p.link.attached() ? "has been silent" : "has not connected";

@@ -1,0 +1,263 @@
+// How a round ends: divergent programs, silent peers, aborts, and what is left afterwards.
+#include <atomic>
+#include <barrier>
+#include <chrono>
+#include <filesystem>
+#include <future>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "runtime/collectives/communicator.h"
+#include "runtime/collectives/operation.h"
+#include "runtime/collectives/ordered_sum.h"
+#include "runtime/collectives/testing/group.h"
+#include "runtime/collectives/transport/transport.h"
+
+namespace ringmaster::collectives {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+using ::testing::AllOf;
+using testing::Group;
+using ::testing::HasSubstr;
+
+size_t OpenDescriptors() {
+  const auto entries = std::filesystem::directory_iterator("/proc/self/fd");
+  return static_cast<size_t>(std::distance(begin(entries), end(entries)));
+}
+
+size_t Threads() {
+  const auto entries = std::filesystem::directory_iterator("/proc/self/task");
+  return static_cast<size_t>(std::distance(begin(entries), end(entries)));
+}
+
+absl::Status Allreduce(Communicator& comm, size_t count, const std::string& name) {
+  const std::vector<float> in(count, 1.0f);
+  std::vector<float> out(count);
+  return comm.AllreduceSum(in, out, name);
+}
+
+// Runs a first operation on every rank, so that all connections are made; nobody returns before all
+// are done.
+void Meet(Communicator& comm, std::barrier<>& everybody) {
+  const std::vector<float> one(1, 1.0f);
+  std::vector<float> out(1);
+  OrderedSum<float> sum(comm.world(), 1);
+  EXPECT_TRUE(sum.Add(comm.rank(), one).ok());
+  EXPECT_TRUE(sum.Reduce(comm, out, "meet").ok()) << comm.status();
+  everybody.arrive_and_wait();
+}
+
+class DivergenceTest : public ::testing::Test {
+ protected:
+  // Every rank runs `same`, and rank 1 `other`. All must fail, soon, naming rank 1 and both
+  // operations.
+  void ExpectNamed(const std::function<absl::Status(Communicator&)>& same,
+                   const std::function<absl::Status(Communicator&)>& other,
+                   const std::string& same_text, const std::string& other_text) {
+    const auto start = steady_clock::now();
+    std::barrier everybody(3);
+    group_.Run([&](Communicator& comm) {
+      Meet(comm, everybody);
+      const absl::Status status = comm.rank() == 1 ? other(comm) : same(comm);
+      EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;
+      EXPECT_THAT(Message(status), AllOf(HasSubstr("rank 1 ("), HasSubstr(same_text),
+                                         HasSubstr(other_text), HasSubstr("operation 2")));
+      EXPECT_EQ(comm.Barrier("later").code(), absl::StatusCode::kAborted);
+    });
+    EXPECT_LT(steady_clock::now() - start, std::chrono::seconds(20));
+  }
+
+  Group group_{3};
+};
+
+TEST_F(DivergenceTest, NamesRankAndTensorWhenNamesDiffer) {
+  ExpectNamed([](Communicator& c) { return Allreduce(c, 1000, "conv1/weight"); },
+              [](Communicator& c) { return Allreduce(c, 1000, "conv2/weight"); },
+              "allreduce_sum of 1000 float32 \"conv1/weight\"",
+              "allreduce_sum of 1000 float32 \"conv2/weight\"");
+}
+
+TEST_F(DivergenceTest, NamesRankAndTensorWhenLengthsDiffer) {
+  ExpectNamed([](Communicator& c) { return Allreduce(c, 1000, "w"); },
+              [](Communicator& c) { return Allreduce(c, 999, "w"); }, "of 1000 float32",
+              "of 999 float32");
+}
+
+TEST_F(DivergenceTest, NamesRankAndTensorWhenOperationsDiffer) {
+  ExpectNamed([](Communicator& c) { return Allreduce(c, 100, "w"); },
+              [](Communicator& c) { return c.Barrier("epoch end"); }, "allreduce_sum of 100",
+              "barrier of 0 bytes \"epoch end\"");
+}
+
+TEST_F(DivergenceTest, NamesRankAndTensorWhenTheReductionDiffers) {
+  const auto reduce = [](IntReduction reduction, const std::string& name) {
+    return [=](Communicator& c) {
+      const std::vector<int64_t> in(1);
+      std::vector<int64_t> out(1);
+      return c.AllreduceInt64(reduction, in, out, name);
+    };
+  };
+  ExpectNamed(reduce(IntReduction::kMin, "a"), reduce(IntReduction::kMax, "a"), "allreduce_int64",
+              "allreduce_int64");
+}
+
+TEST(FailureTest, ARankThatStaysAwayIsNamedByAll) {
+  Group group(4);
+  std::barrier everybody(4);
+  group.options.operation_timeout = milliseconds(400);
+  std::vector<std::string> messages(4);
+  std::vector<int> suspects(4, -1);
+  std::promise<void> done;
+  std::shared_future<void> all_failed = done.get_future().share();
+  std::atomic<int> failed = 0;
+  group.Run([&](Communicator& comm) {
+    Meet(comm, everybody);
+    if (comm.rank() == 2) {
+      all_failed.wait_for(testing::kPatience);
+      return;
+    }
+    const auto start = steady_clock::now();
+    const absl::Status status = Allreduce(comm, 100000, "gradient");
+    EXPECT_LT(steady_clock::now() - start, milliseconds(400 * 3 + 2000));
+    EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded) << status;
+    EXPECT_THAT(Message(status),
+                AllOf(HasSubstr("rank 2 ("), HasSubstr("silent"), HasSubstr("\"gradient\"")));
+    EXPECT_EQ(comm.suspect(), 2);
+    if (++failed == 3) done.set_value();
+  });
+}
+
+TEST(FailureTest, ARankThatLeavesIsNamed) {
+  Group group(3);
+  std::barrier everybody(3);
+  group.Run([&](Communicator& comm) {
+    Meet(comm, everybody);
+    if (comm.rank() == 1) return;
+    const absl::Status status = Allreduce(comm, 1000, "gradient");
+    EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << status;
+    EXPECT_THAT(Message(status), HasSubstr("rank 1 ("));
+    EXPECT_EQ(comm.suspect(), 1);
+  });
+}
+
+TEST(FailureTest, ARankThatIsNeverThereIsNamedWithinTheConnectTimeout) {
+  Group group(2);
+  ++group.options.round;
+  group.options.connect_timeout = milliseconds(300);
+  group.options.operation_timeout = milliseconds(300);
+  const auto dialing = group.Open(0);
+  const absl::Status status = dialing->Barrier("start");
+  EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_THAT(Message(status), AllOf(HasSubstr("rank 1 ("), HasSubstr("could not be reached"),
+                                     HasSubstr("it has not opened the round")));
+  ++group.options.round;
+  const auto awaiting = group.Open(1);
+  EXPECT_THAT(Message(awaiting->Barrier("start")),
+              AllOf(HasSubstr("rank 0 ("), HasSubstr("has not connected")));
+}
+
+TEST(FailureTest, LeavingAfterTheLastOperationDisturbsNobody) {
+  Group group(4);
+  std::barrier everybody(4);
+  for (int lap = 0; lap < 20; ++lap) {
+    group.Run([&](Communicator& comm) {
+      Meet(comm, everybody);
+      EXPECT_TRUE(comm.Barrier("last").ok()) << comm.status();
+    });
+  }
+}
+
+TEST(FailureTest, AbortWakesEveryWaiterWithItsReason) {
+  Group group(4);
+  std::barrier everybody(4);
+  group.Run([&](Communicator& comm) {
+    Meet(comm, everybody);
+    if (comm.rank() != 3) {
+      const absl::Status status = Allreduce(comm, 100000, "gradient");
+      EXPECT_EQ(status.code(), absl::StatusCode::kAborted) << status;
+      EXPECT_THAT(Message(status), HasSubstr("rank 3 aborted the round: drain"));
+      return;
+    }
+    comm.Abort("drain");
+    EXPECT_EQ(comm.Barrier("later").code(), absl::StatusCode::kAborted);
+    EXPECT_THAT(Message(comm.status()), HasSubstr("drain"));
+  });
+}
+
+TEST(FailureTest, AbortFromAnotherThreadReturnsTheWaitWithin100Milliseconds) {
+  Group group(2);
+  ++group.options.round;
+  // Once while it dials and once while it waits to be dialed; the peer never comes.
+  for (const int rank : {0, 1}) {
+    const auto comm = group.Open(rank);
+    std::promise<steady_clock::time_point> aborted;
+    std::thread aborter([&] {
+      // The operation counts as begun when a second one is turned away.
+      while (comm->Barrier("probe").code() != absl::StatusCode::kFailedPrecondition)
+        std::this_thread::yield();
+      aborted.set_value(steady_clock::now());
+      comm->Abort("told to");
+    });
+    const absl::Status status = Allreduce(*comm, 10, "gradient");
+    const auto latency = steady_clock::now() - aborted.get_future().get();
+    aborter.join();
+    EXPECT_EQ(status.code(), absl::StatusCode::kAborted) << status;
+    EXPECT_LT(latency, milliseconds(100));
+  }
+}
+
+TEST(FailureTest, TheFirstCauseStays) {
+  Group group(2);
+  ++group.options.round;
+  const auto comm = group.Open(0);
+  comm->Abort("first");
+  comm->Abort("second");
+  EXPECT_THAT(Message(comm->status()),
+              AllOf(HasSubstr("first"), ::testing::Not(HasSubstr("second"))));
+  EXPECT_EQ(Message(comm->Barrier("b")), Message(comm->status()));
+}
+
+TEST(FailureTest, ASecondOperationAtOnceIsTurnedAway) {
+  Group group(1);
+  group.Run([](Communicator& comm) {
+    Operation operation;
+    operation.name = "outer";
+    const absl::Status outer = comm.Run(operation, [&](Transport&) {
+      EXPECT_EQ(std::async(std::launch::async, [&] { return comm.Barrier("inner"); }).get().code(),
+                absl::StatusCode::kFailedPrecondition);
+      return absl::OkStatus();
+    });
+    EXPECT_TRUE(outer.ok());
+    EXPECT_TRUE(comm.Barrier("after").ok());
+  });
+}
+
+TEST(FailureTest, HundredsOfRoundsLeaveNoDescriptorsOrThreads) {
+  Group group(3);
+  std::barrier everybody(3);
+  group.Run([&](Communicator& comm) { Meet(comm, everybody); });
+  const size_t descriptors = OpenDescriptors();
+  const size_t threads = Threads();
+  for (int lap = 0; lap < 200; ++lap) {
+    group.Run([&](Communicator& comm) {
+      if (lap % 3 != 2) Meet(comm, everybody);
+      if (comm.rank() == lap % 3) comm.Abort("lap");
+      if (lap % 2 == 0) Allreduce(comm, 5000, "gradient").IgnoreError();
+    });
+  }
+  // The listeners' threads notice the last closed connections in their own time.
+  const auto deadline = steady_clock::now() + testing::kPatience;
+  while (OpenDescriptors() > descriptors && steady_clock::now() < deadline)
+    std::this_thread::yield();
+  EXPECT_EQ(OpenDescriptors(), descriptors);
+  EXPECT_EQ(Threads(), threads);
+}
+
+}  // namespace
+}  // namespace ringmaster::collectives

@@ -1,0 +1,247 @@
+// Strangers, zombies and broken peers at a worker's port.
+#include "runtime/collectives/transport/tcp/listener.h"
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+
+#include "runtime/collectives/testing/group.h"
+#include "runtime/collectives/transport/frame.h"
+#include "runtime/collectives/transport/handshake.h"
+#include "runtime/collectives/transport/tcp/acceptor.h"
+#include "runtime/collectives/transport/tcp/socket.h"
+
+namespace ringmaster::collectives::tcp {
+namespace {
+
+using collectives::testing::Group;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+// A peer made by hand, with blocking calls.
+class RawPeer {
+ public:
+  explicit RawPeer(const std::string& address) {
+    const auto target = ParseAddress(address);
+    fd_ = UniqueFd(socket(target->storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    const timeval timeout{static_cast<time_t>(collectives::testing::kPatience.count()), 0};
+    setsockopt(fd_.get(), SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout));
+    EXPECT_EQ(connect(fd_.get(), target->get(), target->length), 0);
+  }
+
+  void Send(std::span<const std::byte> bytes) {
+    EXPECT_EQ(send(fd_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL),
+              static_cast<ssize_t>(bytes.size()));
+  }
+  void Send(const std::string& text) { Send(std::as_bytes(std::span(text))); }
+
+  // Whether the record came whole before the connection ended.
+  bool Receive(std::span<std::byte> into) {
+    return recv(fd_.get(), into.data(), into.size(), MSG_WAITALL) ==
+           static_cast<ssize_t>(into.size());
+  }
+  bool ClosedByPeer() {
+    std::byte byte;
+    return recv(fd_.get(), &byte, 1, 0) <= 0;
+  }
+  void Close() { fd_.Reset(); }
+
+  // The dialer's side of the handshake; the verdict that ended it, nothing if the peer just closed.
+  std::optional<Verdict> Handshake(const Membership& self, int to_rank) {
+    const HelloBytes hello = EncodeHello(MakeHello(self, to_rank));
+    Send(hello);
+    AnswerBytes answer_bytes;
+    if (!Receive(answer_bytes)) return std::nullopt;
+    const std::optional<Answer> answer = DecodeAnswer(answer_bytes);
+    if (!answer || answer->verdict != Verdict::kAccepted)
+      return answer ? answer->verdict : Verdict::kNotAHello;
+    const Sha256Digest proof = DialerProof(self, to_rank, hello, answer->challenge);
+    Send(std::as_bytes(std::span(proof)));
+    uint32_t verdict = 0;
+    if (!Receive(std::as_writable_bytes(std::span(&verdict, 1)))) return std::nullopt;
+    return static_cast<Verdict>(verdict);
+  }
+
+ private:
+  UniqueFd fd_;
+};
+
+// Rank 1 of two is real and has round 7 open; what dials it is made by hand.
+class ListenerTest : public ::testing::Test {
+ protected:
+  ListenerTest() : group_(2) {
+    group_.options.round = 7;
+    group_.options.operation_timeout = std::chrono::milliseconds(5000);
+    communicator_ = group_.Open(1);
+  }
+
+  const std::string& address() const { return group_.options.members[1].address; }
+  Membership Rank0() const { return group_.OptionsFor(0); }
+  RefusalCounts refusals() { return group_.listener(1).acceptor().refusals(); }
+
+  // The thread of the listener counts a little after the peer is let go.
+  void ExpectRefusals(uint64_t count) {
+    const auto deadline = std::chrono::steady_clock::now() + collectives::testing::kPatience;
+    while (refusals().refused < count && std::chrono::steady_clock::now() < deadline)
+      std::this_thread::yield();
+    EXPECT_EQ(refusals().refused, count);
+  }
+
+  // The round still works: a real rank 0 joins and both pass a barrier.
+  void ExpectUndisturbed() {
+    collectives::testing::RunThreads(2, [&](int rank) {
+      const auto made = rank == 0 ? group_.Open(0) : nullptr;
+      Communicator& comm = rank == 0 ? *made : *communicator_;
+      EXPECT_TRUE(comm.Barrier("undisturbed").ok()) << comm.status();
+    });
+  }
+
+  Group group_;
+  std::unique_ptr<Communicator> communicator_;
+};
+
+TEST_F(ListenerTest, GarbageIsRefusedLoggedOncePerSourceAndDisturbsNothing) {
+  for (int i = 0; i < 50; ++i) {
+    RawPeer peer(address());
+    peer.Send("GET / HTTP/1.1\r\n" + std::string(kHelloBytes, 'x'));
+    EXPECT_TRUE(peer.ClosedByPeer());
+  }
+  ExpectRefusals(50);
+  EXPECT_EQ(refusals().logged, 1u);
+  ExpectUndisturbed();
+}
+
+TEST_F(ListenerTest, AHealthCheckIsNoRefusal) {
+  { RawPeer peer(address()); }
+  RawPeer second(address());
+  second.Send(std::string(kHelloBytes, 'x'));
+  EXPECT_TRUE(second.ClosedByPeer());
+  ExpectRefusals(1);
+}
+
+TEST_F(ListenerTest, HalfAHelloDisturbsNothing) {
+  RawPeer stays(address());
+  stays.Send("RINGMSTR");
+  {
+    RawPeer leaves(address());
+    leaves.Send("RINGMSTR half a hello");
+  }
+  ExpectRefusals(1);
+  ExpectUndisturbed();
+}
+
+TEST_F(ListenerTest, AnOlderRoundIsRefusedAsOver) {
+  Membership zombie = Rank0();
+  zombie.round = 6;
+  EXPECT_EQ(RawPeer(address()).Handshake(zombie, 1), Verdict::kRoundOver);
+  ExpectUndisturbed();
+}
+
+TEST_F(ListenerTest, ANewerRoundIsToldToTryAgain) {
+  Membership early = Rank0();
+  early.round = 8;
+  EXPECT_EQ(RawPeer(address()).Handshake(early, 1), Verdict::kNotYet);
+  EXPECT_EQ(refusals().refused, 0u);
+}
+
+TEST_F(ListenerTest, ARoundThatWasLeftIsOver) {
+  communicator_.reset();
+  EXPECT_EQ(RawPeer(address()).Handshake(Rank0(), 1), Verdict::kRoundOver);
+}
+
+TEST_F(ListenerTest, AnUnknownPodAndAnotherJobAreRefused) {
+  Membership other_pod = Rank0();
+  other_pod.members[0].pod_uid = "uid-of-a-pod-that-was-replaced";
+  EXPECT_EQ(RawPeer(address()).Handshake(other_pod, 1), Verdict::kNotAMember);
+  Membership other_job = Rank0();
+  other_job.job = "test/another";
+  EXPECT_EQ(RawPeer(address()).Handshake(other_job, 1), Verdict::kWrongJob);
+  ExpectUndisturbed();
+}
+
+TEST_F(ListenerTest, AWrongKeyIsRefused) {
+  Membership wrong = Rank0();
+  wrong.key = "not the key of this round";
+  EXPECT_EQ(RawPeer(address()).Handshake(wrong, 1), Verdict::kWrongKey);
+  ExpectRefusals(1);
+  ExpectUndisturbed();
+}
+
+TEST_F(ListenerTest, ADialerRefusesAnAcceptorWithAWrongKey) {
+  group_.options.key = "the dialer has another key";
+  const auto dialer = group_.Open(0);
+  const absl::Status status = dialer->Barrier("b");
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(Message(status), AllOf(HasSubstr("rank 1 ("), HasSubstr("key")));
+}
+
+TEST_F(ListenerTest, AZombiesOwnRoundFailsNamingTheReason) {
+  communicator_.reset();
+  group_.options.round = 8;
+  communicator_ = group_.Open(1);
+  group_.options.round = 7;
+  const auto zombie = group_.Open(0);
+  const absl::Status status = zombie->Barrier("b");
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(Message(status), AllOf(HasSubstr("rank 1 ("), HasSubstr("round that is over")));
+}
+
+TEST_F(ListenerTest, ASecondConnectionOfARankIsRefused) {
+  RawPeer first(address());
+  EXPECT_EQ(first.Handshake(Rank0(), 1), Verdict::kAccepted);
+  RawPeer second(address());
+  second.Handshake(Rank0(), 1);
+  EXPECT_TRUE(second.ClosedByPeer());
+  ExpectRefusals(1);
+}
+
+TEST_F(ListenerTest, HalfAFrameEndsTheRoundNamingTheRank) {
+  RawPeer peer(address());
+  ASSERT_EQ(peer.Handshake(Rank0(), 1), Verdict::kAccepted);
+  const FrameHeaderBytes header = EncodeFrameHeader({FrameType::kOperation, 7, 1, 0, 10});
+  peer.Send(std::span(header).first(21));
+  peer.Close();
+  const absl::Status status = communicator_->Barrier("b");
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(Message(status), AllOf(HasSubstr("rank 0 ("), HasSubstr("middle of a frame")));
+}
+
+TEST_F(ListenerTest, GarbageAfterTheHandshakeEndsTheRoundNamingTheRank) {
+  RawPeer peer(address());
+  ASSERT_EQ(peer.Handshake(Rank0(), 1), Verdict::kAccepted);
+  peer.Send(std::string(kFrameHeaderBytes, '!'));
+  const absl::Status status = communicator_->Barrier("b");
+  EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
+  EXPECT_THAT(Message(status), AllOf(HasSubstr("rank 0 ("), HasSubstr("not a frame")));
+}
+
+TEST_F(ListenerTest, AFrameOfAnotherRoundEndsTheRound) {
+  RawPeer peer(address());
+  ASSERT_EQ(peer.Handshake(Rank0(), 1), Verdict::kAccepted);
+  peer.Send(EncodeFrameHeader({FrameType::kData, 6, 1, 0, 0}));
+  EXPECT_THAT(Message(communicator_->Barrier("b")),
+              HasSubstr("sent a frame of round 6 in round 7"));
+}
+
+TEST(ListenerAddressTest, RefusesWhatIsNoNumericAddress) {
+  for (const char* text : {"", "localhost:1", "127.0.0.1", "127.0.0.1:", ":1", "1.2.3.4:x"}) {
+    EXPECT_EQ(Listener::Open(text).status().code(), absl::StatusCode::kInvalidArgument) << text;
+  }
+}
+
+TEST(ListenerAddressTest, NamesTheAddressThatIsTaken) {
+  const auto first = Listener::Open(collectives::testing::LoopbackAddress(0));
+  ASSERT_TRUE(first.ok());
+  const auto second = Listener::Open((*first)->address());
+  EXPECT_THAT(Message(second.status()), HasSubstr((*first)->address()));
+}
+
+}  // namespace
+}  // namespace ringmaster::collectives::tcp
