@@ -77,5 +77,64 @@ broken.yaml:17: spec.trainer.optimizer.sgd.learningRate: 0 is not more than 0
 broken.yaml:18: spec.trainer.optimizer.sgd.momentun: unknown field; did you mean momentum?)");
 }
 
+TEST(ParseManifestTest, ChecksMeaningBesideAMisspeltField) {
+  std::string text = kDigits;
+  text.replace(text.find("momentum"), 8, "momentun");
+  text.replace(text.find("size: 64"), 8, "size: 3");
+  const std::string errors = Errors(text);
+  EXPECT_THAT(errors, HasSubstr("broken.yaml:15: spec.trainer.optimizer.sgd.momentun: unknown "
+                                "field; did you mean momentum?"));
+  EXPECT_THAT(errors,
+              HasSubstr("broken.yaml:16: spec.trainer.batch.size: 3 is less than the 4 workers"));
+}
+
+TEST(ParseManifestTest, RefusesBothATrainerAndACommandAndNeither) {
+  constexpr char kHead[] =
+      "apiVersion: training.ringmaster.dev/v1alpha1\nkind: TrainingJob\nmetadata: {name: "
+      "a}\nspec:\n";
+  EXPECT_THAT(Errors(std::string(kHead) + "  suspend: true\n"),
+              HasSubstr("broken.yaml:4: spec: set exactly one of trainer, "
+                        "workers.template.spec.containers[0].command (none is set); "
+                        "give spec.trainer"));
+  std::string both = kDigits;
+  both.replace(both.find("minReplicas: 1"), 14, "template: {spec: {containers: [{command: [x]}]}}");
+  EXPECT_THAT(Errors(both),
+              HasSubstr("(trainer and workers.template.spec.containers[0].command are set)"));
+}
+
+TEST(ParseManifestTest, SaysOnlyThatAFileHoldsAnotherKind) {
+  EXPECT_EQ(Errors("apiVersion: apps/v1\nkind: Deployment\nspec: {selector: {}}\n"),
+            "broken.yaml:1: apiVersion: \"apps/v1\" is not training.ringmaster.dev/v1alpha1\n"
+            "broken.yaml:2: kind: \"Deployment\" is not TrainingJob");
+  EXPECT_EQ(Errors(""), "broken.yaml: the manifest is empty");
+  EXPECT_THAT(Errors("- a\n"), HasSubstr("broken.yaml:1: a manifest is an object"));
+}
+
+TEST(ParseManifestTest, IgnoresAStatus) {
+  const auto parsed = ParseManifest(std::string(kDigits) + "status: {round: 7}\n", "job.yaml");
+  ASSERT_TRUE(parsed.ok()) << Message(parsed.status());
+  EXPECT_FALSE(parsed->job.status.has_value());
+}
+
+TEST(ParseManifestTest, AppliesAssignmentsBeforeItChecks) {
+  const auto parsed = ParseManifest(
+      kDigits, "job.yaml", {.set = {"spec.workers.replicas=2", "spec.trainer.epochs=0.5"}});
+  ASSERT_TRUE(parsed.ok()) << Message(parsed.status());
+  EXPECT_EQ(parsed->job.spec.workers.max_replicas, 2);
+  EXPECT_EQ(parsed->job.spec.trainer->epochs, 0.5);
+  EXPECT_EQ(Errors(kDigits, {.set = {"spec.trainer.epoch=3", "spec.workers.minReplicas=9"}}),
+            "--set spec.trainer.epoch: unknown field; did you mean epochs?\n"
+            "broken.yaml:8: spec.workers.minReplicas: 9 is more than replicas (4); lower it or "
+            "raise replicas "
+            "(set on the command line)");
+}
+
+TEST(ParseManifestTest, RefusesAMissingName) {
+  std::string text = kDigits;
+  text.replace(text.find("  name: digits"), 14, "  namespace: a");
+  EXPECT_THAT(Errors(text),
+              Eq("broken.yaml:3: metadata.name: required, but missing: the object's name"));
+}
+
 }  // namespace
 }  // namespace ringmaster::api

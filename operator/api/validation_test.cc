@@ -1,0 +1,181 @@
+#include "operator/api/validation.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "common/status.h"
+#include "operator/api/admission.h"
+#include "operator/api/defaults.h"
+#include "operator/api/parse.h"
+#include "operator/api/testing.h"
+
+namespace ringmaster::api {
+namespace {
+
+using namespace training::v1alpha1;  // NOLINT: every name here is one of the API's
+using Json = nlohmann::json;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+TrainingJob Digits() {
+  return ParseManifest(kDigits, "job.yaml").value().job;
+}
+
+std::vector<std::string> Lines(const TrainingJob& job) {
+  std::vector<std::string> lines;
+  for (const schema::Problem& problem : Validate(job))
+    lines.push_back(problem.path + ": " + problem.message);
+  return lines;
+}
+
+Layer Named(const std::string& name, Layer layer) {
+  layer.name = name;
+  return layer;
+}
+
+TEST(DefaultShardsTest, TakesTheMostThatLeaveEnoughSamplesInAShard) {
+  EXPECT_EQ(DefaultShards(128, 4, false), 16);
+  EXPECT_EQ(DefaultShards(127, 4, false), 8);
+  EXPECT_EQ(DefaultShards(64, 4, false), 8);
+  EXPECT_EQ(DefaultShards(63, 4, false), 4);
+  EXPECT_EQ(DefaultShards(1, 4, false), 4);
+  EXPECT_EQ(DefaultShards(512, 4, true), 16);
+  EXPECT_EQ(DefaultShards(64, 4, true), 4);
+  EXPECT_EQ(DefaultShards(2147483647, 10000, false), 40000);
+}
+
+TEST(DerivedDefaultsTest, FollowReplicasAndLeaveWhatIsThere) {
+  TrainingJobSpec spec;
+  spec.workers.replicas = 3;
+  ApplyDerivedDefaults(spec);
+  EXPECT_EQ(spec.workers.min_replicas, 3);
+  EXPECT_EQ(spec.workers.max_replicas, 3);
+  EXPECT_EQ(spec.launch->mode, LaunchMode::kExec);
+  spec.workers.replicas = 5;
+  ApplyDerivedDefaults(spec);
+  EXPECT_EQ(spec.workers.max_replicas, 3);
+}
+
+TEST(DerivedDefaultsTest, SeeBatchNormInTheZooAndInLayers) {
+  Model model{.zoo = Zoo{.name = "lenet-bn"}};
+  EXPECT_TRUE(HasBatchNorm(model));
+  model = {.sequential = Sequential{.layers = {{.linear = Linear{.features = 2}}}}};
+  EXPECT_FALSE(HasBatchNorm(model));
+  model.sequential->layers.push_back({.batch_norm = BatchNorm{}});
+  EXPECT_TRUE(HasBatchNorm(model));
+}
+
+TEST(ValidationTest, AcceptsTheExample) {
+  EXPECT_THAT(Lines(Digits()), IsEmpty());
+}
+
+TEST(ValidationTest, KeepsShardsBetweenTheWorkersAndTheBatch) {
+  TrainingJob job = Digits();
+  job.spec.trainer->batch.shards = 65;
+  EXPECT_THAT(Lines(job), ElementsAre("spec.trainer.batch.shards: 65 is more than batch.size (64); "
+                                      "a shard holds at least one sample"));
+  job.spec.trainer->batch.shards = 3;
+  EXPECT_THAT(Lines(job),
+              ElementsAre(HasSubstr("3 is less than the 4 workers that the job may have")));
+  job.spec.trainer->batch.shards = 0;
+  EXPECT_THAT(Lines(job), IsEmpty());
+  job.spec.trainer->batch.size = 3;
+  EXPECT_THAT(Lines(job),
+              ElementsAre(HasSubstr("spec.trainer.batch.size: 3 is less than the 4 workers")));
+}
+
+TEST(ValidationTest, MatchesTheLaunchModeToTheProgram) {
+  TrainingJob job = Digits();
+  job.spec.launch = Launch{.mode = LaunchMode::kTorch};
+  EXPECT_THAT(Lines(job),
+              ElementsAre(HasSubstr("spec.launch.mode: Torch starts a program of your own")));
+  job.spec.trainer.reset();
+  job.spec.launch->mode = LaunchMode::kNative;
+  job.spec.workers.template_ = Json::parse(R"({"spec": {"containers": [{"command": []}]}})");
+  EXPECT_THAT(Lines(job), ElementsAre(HasSubstr("containers[0].command: is empty"),
+                                      HasSubstr("spec.launch.mode: Native runs spec.trainer")));
+}
+
+TEST(ValidationTest, ChecksLayersWithoutShapes) {
+  TrainingJob job = Digits();
+  job.spec.trainer->model = {
+      .sequential = Sequential{.layers = {
+                                   Named("a", {.conv2d = Conv2d{.channels = 8, .kernel = 3}}),
+                                   {.max_pool = Pool{.kernel = 2, .padding = 2}},
+                                   {.flatten = Empty{}},
+                                   Named("a", {.conv2d = Conv2d{.channels = 8, .kernel = 3}}),
+                                   {.linear = Linear{.features = 12}},
+                               }}};
+  EXPECT_THAT(
+      Lines(job),
+      ElementsAre(
+          "spec.trainer.model.sequential.layers[3].name: layers[0] has the name a already",
+          "spec.trainer.model.sequential.layers[1].maxPool.padding: 2 is more than half the kernel "
+          "(2): a "
+          "window could lie outside the image",
+          "spec.trainer.model.sequential.layers[3]: conv2d needs images, but layers[2] (flatten) "
+          "before it "
+          "leaves none",
+          "spec.trainer.model.sequential.layers[4].linear.features: 12 scores for 10 classes "
+          "(data.csv.classes); make them equal"));
+}
+
+TEST(ValidationTest, ChecksTheTransformerAndItsData) {
+  TrainingJob job = Digits();
+  job.spec.trainer->model = {.transformer = Transformer{.layers = 1, .heads = 3, .width = 64}};
+  EXPECT_THAT(Lines(job),
+              ElementsAre(HasSubstr("spec.trainer.data: the transformer reads characters"),
+                          HasSubstr("64 is not a multiple of heads (3)")));
+  job = Digits();
+  job.spec.trainer->data = {.text = TextData{.path = "a.txt"}};
+  EXPECT_THAT(Lines(job), ElementsAre(HasSubstr("text is read by model.transformer alone")));
+}
+
+TEST(ValidationTest, ChecksTheScheduleAndTheOptimizer) {
+  TrainingJob job = Digits();
+  job.spec.trainer->schedule = Schedule{.step_decay = StepDecay{.milestones = {5, 10, 10}}};
+  job.spec.trainer->optimizer.sgd->nesterov = true;
+  job.spec.trainer->optimizer.sgd->momentum = 0;
+  EXPECT_THAT(
+      Lines(job),
+      ElementsAre("spec.trainer.schedule.stepDecay.milestones[2]: 10 does not come after 10",
+                  "spec.trainer.optimizer.sgd.nesterov: needs a momentum above 0"));
+}
+
+TEST(AdmissionTest, FillsInTheSchemasDefaultsAlone) {
+  Json object = ToJson(Digits());
+  object["spec"]["workers"].erase("maxReplicas");
+  object["spec"].erase("suspend");
+  ASSERT_TRUE(AdmitTrainingJob(object, nullptr).ok());
+  EXPECT_EQ(object["spec"]["suspend"], false);
+  EXPECT_FALSE(object["spec"]["workers"].contains("maxReplicas"));
+}
+
+TEST(AdmissionTest, RefusesWithEveryProblem) {
+  Json object = ToJson(Digits());
+  object["metadata"]["name"] = "1digits";
+  object["spec"]["workers"]["template"] =
+      Json::parse(R"({"spec": {"containers": [{"command": ["x"]}]}})");
+  const absl::Status status = AdmitTrainingJob(object, nullptr);
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(Message(status),
+              HasSubstr("spec: set exactly one of trainer, "
+                        "workers.template.spec.containers[0].command (trainer and"));
+  EXPECT_THAT(Message(status), HasSubstr("\nmetadata.name: '1digits' must be"));
+}
+
+TEST(AdmissionTest, KeepsImmutableFieldsOnUpdate) {
+  const Json current = ToJson(Digits());
+  Json object = current;
+  object["spec"]["workers"]["replicas"] = 2;
+  EXPECT_TRUE(AdmitTrainingJob(object, &current).ok());
+  object["spec"]["managedBy"] = "someone.else/x";
+  object["spec"]["trainer"]["seed"] = 2;
+  const std::string message = Message(AdmitTrainingJob(object, &current));
+  EXPECT_THAT(message, HasSubstr("spec.trainer.seed: cannot change once it is set"));
+  EXPECT_THAT(message, HasSubstr("spec.managedBy: cannot change once it is set"));
+}
+
+}  // namespace
+}  // namespace ringmaster::api
