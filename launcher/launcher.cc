@@ -1,0 +1,188 @@
+#include "launcher/launcher.h"
+
+#include <cerrno>
+#include <csignal>
+#include <fcntl.h>
+#include <memory>
+#include <optional>
+#include <poll.h>
+#include <unistd.h>
+
+#include <fmt/format.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+
+#include "common/contract.h"
+#include "common/log.h"
+#include "common/status.h"
+#include "launcher/event_loop.h"
+#include "launcher/program.h"
+#include "launcher/rendezvous_session.h"
+#include "launcher/workload.h"
+
+namespace ringmaster::launcher {
+namespace {
+
+constexpr int kForwarded[] = {SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGWINCH, SIGCONT};
+
+// Blocks what the launcher handles, for this thread and all that it starts.
+absl::StatusOr<UniqueFd> TakeSignals() {
+  sigset_t handled;
+  sigemptyset(&handled);
+  for (const int signal : {SIGTERM, SIGINT, SIGCHLD}) sigaddset(&handled, signal);
+  for (const int signal : kForwarded) sigaddset(&handled, signal);
+  ::pthread_sigmask(SIG_BLOCK, &handled, nullptr);
+  ::signal(SIGPIPE, SIG_IGN);
+  UniqueFd fd(::signalfd(-1, &handled, SFD_CLOEXEC | SFD_NONBLOCK));
+  if (!fd.valid()) return ErrnoStatus(errno, "signalfd");
+  return fd;
+}
+
+rendezvous::v1::Hello MakeHello(const Options& options) {
+  rendezvous::v1::Hello hello;
+  hello.set_namespace_(options.ns);
+  hello.set_job(options.job);
+  hello.set_pod(options.pod);
+  hello.set_pod_uid(options.pod_uid);
+  hello.set_committed_step(-1);
+  hello.set_native(options.mode == LaunchMode::kNative);
+  if (!hello.native()) {
+    const bool v6 = options.pod_ip.find(':') != std::string::npos;
+    hello.set_address(fmt::format(fmt::runtime(v6 ? "[{}]:{}" : "{}:{}"), options.pod_ip,
+                                  contract::kForeignMasterPort));
+  }
+  return hello;
+}
+
+class Launcher {
+ public:
+  Launcher(const Options& options, EventLoop& loop, UniqueFd signals)
+      : options_(options),
+        loop_(loop),
+        signals_(std::move(signals)),
+        program_(loop, [this](const ProgramEnd& end) { workload_->Ended(end); }),
+        session_(loop, {.addresses = options.rendezvous, .hello = MakeHello(options)},
+                 {[this](const rendezvous::v1::Command& command) {
+                    if (!finished_) workload_->Take(command);
+                  },
+                  [this](const std::string& reason) { Refused(reason); }}) {
+    WorkloadContext context{
+        loop_, options_, program_, session_,
+        [this](int exit_code, const std::string& message) { Finish(exit_code, message); }};
+    workload_ = options_.mode == LaunchMode::kNative ? MakeNativeWorkload(std::move(context))
+                                                     : MakeForeignWorkload(std::move(context));
+  }
+
+  int Run() {
+    ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+    loop_.Watch(signals_.get(), POLLIN, [this](short) { TakeSignals(); });
+    WatchLifeline();
+    if (const absl::Status status = workload_->Begin(); !status.ok())
+      Finish(ExitCodeOfStart(status), Message(status));
+    loop_.Run();
+    KillDescendants();
+    return exit_code_;
+  }
+
+ private:
+  // A trainer that is not there is the image's fault, not the data's.
+  static int ExitCodeOfStart(const absl::Status& status) {
+    return absl::IsNotFound(status) ? contract::kExitBadConfig : ExitCodeFor(status);
+  }
+
+  void WatchLifeline() {
+    if (options_.lifeline_fd < 0) return;
+    // The program must not hold it: nobody's death would end it then.
+    ::fcntl(options_.lifeline_fd, F_SETFD, FD_CLOEXEC);
+    loop_.Watch(options_.lifeline_fd, POLLIN, [this](short) { ReadLifeline(); });
+  }
+
+  void ReadLifeline() {
+    char bytes[64];
+    const ssize_t got = ::read(options_.lifeline_fd, bytes, sizeof bytes);
+    if (got > 0 || (got < 0 && (errno == EINTR || errno == EAGAIN))) return;
+    log::Warning("whoever started this worker is gone: leaving");
+    loop_.Unwatch(options_.lifeline_fd);
+    finished_ = true;
+    exit_code_ = contract::kExitPeerLost;
+    loop_.Quit();
+  }
+
+  void TakeSignals() {
+    signalfd_siginfo info;
+    while (::read(signals_.get(), &info, sizeof info) == sizeof info) {
+      const int signal = static_cast<int>(info.ssi_signo);
+      if (signal == SIGCHLD) {
+        Reap();
+      } else if (signal == SIGTERM || signal == SIGINT) {
+        log::Info("asked to leave", {{"signal", signal}});
+        terminating_ = true;
+        if (!finished_) workload_->Leave();
+      } else {
+        program_.Signal(signal);
+      }
+    }
+  }
+
+  void Reap() {
+    while (true) {
+      int status = 0;
+      const pid_t pid = ::waitpid(-1, &status, WNOHANG);
+      if (pid <= 0) return;
+      program_.Reaped(pid, status);
+    }
+  }
+
+  // This pod is not the job's any more. While it is leaving anyway it may end its work.
+  void Refused(const std::string& reason) {
+    if (terminating_ || finished_) return;
+    forced_exit_code_ = contract::kExitPeerLost;
+    if (program_.running()) return program_.Stop(options_.stop_patience);
+    Finish(contract::kExitPeerLost, reason);
+  }
+
+  void Finish(int exit_code, const std::string& message) {
+    if (finished_) return;
+    finished_ = true;
+    exit_code_ = forced_exit_code_.value_or(exit_code);
+    if (exit_code_ != contract::kExitOk)
+      log::Warning("worker failed", {{"exit_code", exit_code_}, {"message", message}});
+    KillDescendants();
+    rendezvous::v1::Event event;
+    event.mutable_exited()->set_exit_code(exit_code_);
+    event.mutable_exited()->set_message(message);
+    session_.Report(event);
+    session_.Close(options_.close_patience, [this](bool) { loop_.Quit(); });
+  }
+
+  const Options& options_;
+  EventLoop& loop_;
+  const UniqueFd signals_;
+  Program program_;
+  RendezvousSession session_;
+  std::unique_ptr<Workload> workload_;
+  bool terminating_ = false;
+  bool finished_ = false;
+  int exit_code_ = contract::kExitInternal;
+  std::optional<int> forced_exit_code_;
+};
+
+}  // namespace
+
+int RunLauncher(const Options& options) {
+  auto signals = TakeSignals();
+  if (!signals.ok()) {
+    log::Error("the launcher does not start", {{"why", signals.status()}});
+    return contract::kExitInternal;
+  }
+  auto loop = EventLoop::Create();
+  if (!loop.ok()) {
+    log::Error("the launcher does not start", {{"why", loop.status()}});
+    return contract::kExitInternal;
+  }
+  Launcher launcher(options, **loop, *std::move(signals));
+  return launcher.Run();
+}
+
+}  // namespace ringmaster::launcher

@@ -1,0 +1,47 @@
+// What a launcher is told when it starts: by its command line, the program, and by the environment
+// that the operator sets (common/contract.h), everything else.
+#ifndef RINGMASTER_LAUNCHER_OPTIONS_H_
+#define RINGMASTER_LAUNCHER_OPTIONS_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "common/clock.h"
+
+namespace ringmaster::launcher {
+
+// spec.launch.mode
+enum class LaunchMode {
+  kNative,  // the native trainer: takes each round in process
+  kExec,    // the command as it is, started for each round
+  kTorch,   // with the environment that torchrun gives
+  kMpi,     // with a host file and the variables that mpirun gives
+};
+
+struct Options {
+  std::string ns;
+  std::string job;
+  std::string pod;
+  std::string pod_uid;
+  std::string pod_ip;
+  std::vector<std::string> rendezvous;  // host:port each
+  LaunchMode mode = LaunchMode::kNative;
+  std::vector<std::string> command;  // the program; for kNative the trainer's path
+  std::vector<int> cpus;             // empty: all that it may use
+  Duration grace{};                  // between SIGTERM and SIGKILL
+  int lifeline_fd = -1;              // -1: none
+
+  // The fewest that a test waits for: between Stop and SIGKILL.
+  Duration stop_patience = std::chrono::seconds(5);
+  // For telling the operator the end when it is away.
+  Duration close_patience = std::chrono::seconds(20);
+};
+
+// `arguments` without the program's own name; "--" before the command may be left out.
+// kInvalidArgument names the variable that is missing or wrong.
+absl::StatusOr<Options> ReadOptions(const std::vector<std::string>& arguments);
+
+}  // namespace ringmaster::launcher
+
+#endif  // RINGMASTER_LAUNCHER_OPTIONS_H_

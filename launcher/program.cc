@@ -1,0 +1,118 @@
+#include "launcher/program.h"
+
+#include <cerrno>
+#include <csignal>
+#include <limits.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include "common/log.h"
+#include "common/status.h"
+
+namespace ringmaster::launcher {
+namespace {
+
+// How long the last output waits for a reader of ours that is slow.
+constexpr int kDrainMilliseconds = 1000;
+
+// Whether standard output takes PIPE_BUF bytes now: a blocked loop would miss its heartbeats.
+bool OutputTakes(int wait_milliseconds) {
+  pollfd entry{STDOUT_FILENO, POLLOUT, 0};
+  return ::poll(&entry, 1, wait_milliseconds) > 0;
+}
+
+}  // namespace
+
+Program::Program(EventLoop& loop, std::function<void(const ProgramEnd&)> ended)
+    : loop_(loop), ended_(std::move(ended)) {}
+
+Program::~Program() {
+  Signal(SIGKILL);
+  loop_.Cancel(kill_timer_);
+  if (output_.valid()) loop_.Unwatch(output_.get());
+  loop_.Unwatch(STDOUT_FILENO);
+}
+
+absl::Status Program::Start(const SpawnRequest& request) {
+  RM_ASSIGN_OR_RETURN(Spawned spawned, Spawn(request));
+  pid_ = spawned.pid;
+  output_ = std::move(spawned.output);
+  tail_.Clear();
+  kill_at_ = SteadyTime::max();
+  WatchOutput();
+  log::Info("program started", {{"command", request.command.front()}, {"pid", pid_}});
+  return absl::OkStatus();
+}
+
+void Program::Signal(int signal) {
+  if (running()) ::kill(-pid_, signal);
+}
+
+void Program::Stop(Duration grace) {
+  Signal(SIGTERM);
+  KillAfter(grace);
+}
+
+void Program::KillAfter(Duration delay) {
+  const SteadyTime at = SystemClock().SteadyNow() + delay;
+  if (!running() || at >= kill_at_) return;
+  kill_at_ = at;
+  loop_.Cancel(kill_timer_);
+  kill_timer_ = loop_.After(delay, [this] {
+    log::Warning("program did not end in its grace period: killed", {{"pid", pid_}});
+    Signal(SIGKILL);
+  });
+}
+
+void Program::WatchOutput() {
+  loop_.Watch(output_.get(), POLLIN, [this](short) { PumpOutput(); });
+}
+
+// Passes on what is there, as far as our own output takes it; a reader of ours that does not read
+// slows the program down, as it would without us, and us not at all.
+void Program::PumpOutput() {
+  while (OutputTakes(0)) {
+    if (!PumpOnce()) return;
+  }
+  loop_.Unwatch(output_.get());
+  loop_.Watch(STDOUT_FILENO, POLLOUT, [this](short) {
+    loop_.Unwatch(STDOUT_FILENO);
+    if (output_.valid()) WatchOutput();
+  });
+}
+
+// False when nothing is left for now, or for ever.
+bool Program::PumpOnce() {
+  char buffer[PIPE_BUF];
+  const ssize_t got = ::read(output_.get(), buffer, sizeof buffer);
+  if (got < 0 && errno == EINTR) return true;
+  if (got <= 0) {
+    if (got == 0 || errno != EAGAIN) loop_.Unwatch(output_.get());
+    return false;
+  }
+  tail_.Append(std::string_view(buffer, got));
+  // Nobody reads our output any more: the lines are lost, but the program goes on.
+  [[maybe_unused]] const ssize_t written = ::write(STDOUT_FILENO, buffer, got);
+  return true;
+}
+
+void Program::DrainOutput() {
+  while (OutputTakes(kDrainMilliseconds) && PumpOnce()) {
+  }
+}
+
+void Program::Reaped(pid_t pid, int wait_status) {
+  if (pid != pid_) return;
+  ::kill(-pid, SIGKILL);  // what it left behind in its group
+  pid_ = -1;
+  loop_.Cancel(kill_timer_);
+  DrainOutput();
+  loop_.Unwatch(output_.get());
+  loop_.Unwatch(STDOUT_FILENO);
+  output_.Reset();
+  const ProgramEnd end{ExitCodeOf(wait_status), tail_.Text()};
+  log::Info("program ended", {{"pid", pid}, {"exit_code", end.exit_code}});
+  ended_(end);
+}
+
+}  // namespace ringmaster::launcher

@@ -1,0 +1,66 @@
+// The program that a launcher runs: started, watched, stopped in two steps, its output passed on
+// and its last lines kept. It may be started again after it has ended.
+//
+// Not thread-safe: belongs to the event loop's thread.
+#ifndef RINGMASTER_LAUNCHER_PROGRAM_H_
+#define RINGMASTER_LAUNCHER_PROGRAM_H_
+
+#include <functional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "common/clock.h"
+#include "launcher/event_loop.h"
+#include "launcher/log_tail.h"
+#include "launcher/spawn.h"
+
+namespace ringmaster::launcher {
+
+struct ProgramEnd {
+  int exit_code = 0;  // 128+n for death by signal n
+  std::string last_lines;
+};
+
+class Program {
+ public:
+  // `loop` must outlive the program; `ended` is called once for each successful Start, when the
+  // program is reaped, what it left of its process group is killed and its output is passed on.
+  Program(EventLoop& loop, std::function<void(const ProgramEnd&)> ended);
+  ~Program();  // kills it
+
+  // As Spawn. Only while not running.
+  absl::Status Start(const SpawnRequest& request);
+  bool running() const { return pid_ > 0; }
+
+  // To its whole process group; does nothing when not running.
+  void Signal(int signal);
+  // SIGTERM now, SIGKILL after `grace` if it still runs. A later call may only bring the end
+  // nearer.
+  void Stop(Duration grace);
+  // SIGKILL after `delay`, without a SIGTERM before.
+  void KillAfter(Duration delay);
+
+  // A child was reaped; the program takes it if it is its own.
+  void Reaped(pid_t pid, int wait_status);
+
+ private:
+  static constexpr size_t kTailLines = 20;
+  static constexpr size_t kTailLineBytes = 1000;
+
+  void WatchOutput();
+  void PumpOutput();
+  bool PumpOnce();
+  void DrainOutput();
+
+  EventLoop& loop_;
+  const std::function<void(const ProgramEnd&)> ended_;
+  pid_t pid_ = -1;
+  UniqueFd output_;
+  LogTail tail_{kTailLines, kTailLineBytes};
+  EventLoop::TimerId kill_timer_ = 0;
+  SteadyTime kill_at_{};
+};
+
+}  // namespace ringmaster::launcher
+
+#endif  // RINGMASTER_LAUNCHER_PROGRAM_H_

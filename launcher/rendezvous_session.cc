@@ -1,0 +1,182 @@
+#include "launcher/rendezvous_session.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "common/log.h"
+#include "common/status.h"
+
+namespace ringmaster::launcher {
+
+using rendezvous::v1::FromWorker;
+using rendezvous::v1::ToWorker;
+
+RendezvousSession::RendezvousSession(EventLoop& loop, Options options, Handlers handlers)
+    : loop_(loop),
+      options_(std::move(options)),
+      handlers_(std::move(handlers)),
+      delay_(options_.first_delay),
+      random_(std::random_device{}()) {
+  Dial();
+}
+
+RendezvousSession::~RendezvousSession() {
+  for (const EventLoop::TimerId timer : {dial_timer_, beat_timer_, close_timer_})
+    loop_.Cancel(timer);
+}
+
+void RendezvousSession::Dial() {
+  const std::string& address = options_.addresses[next_address_ % options_.addresses.size()];
+  accepted_ = writing_ = heartbeat_due_ = writes_done_ = false;
+  heard_ = last_beat_ = SystemClock().SteadyNow();
+  heartbeat_ = timeout_ = options_.answer_timeout;
+  outbox_.Rewind();
+  stream_ = RendezvousStream::Dial(loop_, address,
+                                   {[this](const ToWorker& message) { Take(message); },
+                                    [this] {
+                                      writing_ = false;
+                                      Pump();
+                                    },
+                                    [this](const absl::Status& status) { Ended(status); }});
+  SayHello();
+  loop_.Cancel(beat_timer_);
+  beat_timer_ = loop_.After(options_.answer_timeout, [this] { Beat(); });
+}
+
+void RendezvousSession::SayHello() {
+  FromWorker message;
+  *message.mutable_hello() = options_.hello;
+  Write(message);
+}
+
+// Half of the delay is chance, so that the workers of a job do not come back all at once.
+Duration RendezvousSession::NextDelay() {
+  const Duration delay = delay_;
+  delay_ = std::min(2 * delay_, options_.longest_delay);
+  std::uniform_int_distribution<std::int64_t> part(delay.count() / 2, delay.count());
+  return Duration(part(random_));
+}
+
+void RendezvousSession::Lost(const std::string& why) {
+  if (!std::exchange(away_, true)) {
+    log::Warning(
+        "the operator is away; the program goes on",
+        {{"address", options_.addresses[next_address_ % options_.addresses.size()]}, {"why", why}});
+  }
+  stream_.reset();
+  accepted_ = false;
+  loop_.Cancel(beat_timer_);
+  if (refused_) return FinishClosing(false);
+  ++next_address_;
+  dial_timer_ = loop_.After(NextDelay(), [this] { Dial(); });
+}
+
+void RendezvousSession::Ended(const absl::Status& status) {
+  if (writes_done_ && status.ok()) return FinishClosing(true);
+  Lost(status.ok() ? "it closed the stream" : Message(status));
+}
+
+void RendezvousSession::Take(const ToWorker& message) {
+  heard_ = SystemClock().SteadyNow();
+  if (message.has_accepted()) return TakeAccepted(message.accepted());
+  if (message.has_refused()) return TakeRefused(message.refused());
+  if (message.has_command()) handlers_.command(message.command());
+}
+
+void RendezvousSession::TakeAccepted(const rendezvous::v1::Accepted& accepted) {
+  log::Info("joined the rendezvous", {{"job", options_.hello.job()},
+                                      {"pod", options_.hello.pod()},
+                                      {"round", options_.hello.round()}});
+  accepted_ = true;
+  away_ = false;
+  delay_ = options_.first_delay;
+  heartbeat_ = std::chrono::milliseconds(std::max<std::int64_t>(accepted.heartbeat_ms(), 1));
+  timeout_ = std::chrono::milliseconds(std::max<std::int64_t>(accepted.timeout_ms(), 1));
+  loop_.Cancel(beat_timer_);
+  last_beat_ = heard_;
+  beat_timer_ = loop_.After(heartbeat_, [this] { Beat(); });
+  Pump();
+}
+
+void RendezvousSession::TakeRefused(const rendezvous::v1::Refused& refused) {
+  if (refused.permanent()) {
+    refused_ = true;
+    log::Error("refused by the operator", {{"reason", refused.reason()}});
+    return handlers_.refused(refused.reason());
+  }
+  if (refused.leader().empty()) return;  // the stream's end follows, and then the next dial
+  auto& addresses = options_.addresses;
+  auto leader = std::find(addresses.begin(), addresses.end(), refused.leader());
+  if (leader == addresses.end()) leader = addresses.insert(leader, refused.leader());
+  // Lost moves on by one.
+  next_address_ = leader - addresses.begin() + addresses.size() - 1;
+}
+
+void RendezvousSession::Beat() {
+  const SteadyTime now = SystemClock().SteadyNow();
+  // This process stood still itself, so the operator's words may only be waiting to be read.
+  const auto late = now - last_beat_ - heartbeat_;
+  if (late > heartbeat_) heard_ += late;
+  last_beat_ = now;
+  if (now - heard_ >= timeout_) {
+    const auto silence = std::chrono::duration_cast<Duration>(now - heard_);
+    return Lost(fmt::format("not heard of for {}", FormatDuration(silence)));
+  }
+  heartbeat_due_ = accepted_;
+  beat_timer_ = loop_.After(heartbeat_, [this] { Beat(); });
+  Pump();
+}
+
+void RendezvousSession::Pump() {
+  if (!accepted_ || writing_ || writes_done_) return;
+  FromWorker message;
+  if (std::exchange(heartbeat_due_, false)) {
+    message.mutable_heartbeat()->set_sequence(++sequence_);
+    message.mutable_heartbeat()->set_round(options_.hello.round());
+    return Write(message);
+  }
+  if (auto event = outbox_.Next()) {
+    *message.mutable_event() = *std::move(event);
+    return Write(message);
+  }
+  if (closed_) {
+    writes_done_ = true;
+    stream_->WritesDone();
+  }
+}
+
+void RendezvousSession::Write(const FromWorker& message) {
+  writing_ = true;
+  stream_->Write(message);
+}
+
+void RendezvousSession::Report(rendezvous::v1::Event event) {
+  outbox_.Add(std::move(event));
+  Pump();
+}
+
+void RendezvousSession::EnterRound(std::int64_t round) {
+  options_.hello.set_round(round);
+  outbox_.EnterRound(round);
+  heartbeat_due_ = accepted_;
+  Pump();
+}
+
+void RendezvousSession::Close(Duration patience, std::function<void(bool)> done) {
+  closed_ = std::move(done);
+  close_timer_ = loop_.After(refused_ ? Duration(0) : patience, [this] { FinishClosing(false); });
+  Pump();
+}
+
+void RendezvousSession::FinishClosing(bool told) {
+  if (!told && closed_) log::Warning("left without telling the operator everything");
+  for (const EventLoop::TimerId timer : {dial_timer_, beat_timer_, close_timer_})
+    loop_.Cancel(timer);
+  stream_.reset();
+  accepted_ = false;
+  if (closed_) std::exchange(closed_, nullptr)(told);
+}
+
+}  // namespace ringmaster::launcher

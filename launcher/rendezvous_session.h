@@ -1,0 +1,95 @@
+// The launcher's standing with the operator: dials, says Hello, keeps heartbeats, dials again after
+// a broken stream, and tells on every new stream what the operator must know. The operator's
+// absence stops nothing: what it would be told waits in the outbox.
+//
+// Not thread-safe: belongs to the event loop's thread.
+#ifndef RINGMASTER_LAUNCHER_RENDEZVOUS_SESSION_H_
+#define RINGMASTER_LAUNCHER_RENDEZVOUS_SESSION_H_
+
+#include <functional>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "launcher/event_loop.h"
+#include "launcher/outbox.h"
+#include "launcher/rendezvous_stream.h"
+#include "ringmaster/rendezvous/v1/rendezvous.pb.h"
+
+namespace ringmaster::launcher {
+
+class RendezvousSession {
+ public:
+  struct Options {
+    std::vector<std::string> addresses;  // tried in turn; at least one
+    rendezvous::v1::Hello hello;         // its round is kept current by the session
+    Duration first_delay = std::chrono::milliseconds(100);  // before dialling again; doubles
+    Duration longest_delay = std::chrono::seconds(5);
+    Duration answer_timeout = std::chrono::seconds(10);  // for the answer to a Hello
+  };
+  struct Handlers {
+    std::function<void(const rendezvous::v1::Command&)> command;
+    // The operator will never take this pod: its reason. The session does not dial again.
+    std::function<void(const std::string&)> refused;
+  };
+
+  // `loop` must outlive the session. Dials at once.
+  RendezvousSession(EventLoop& loop, Options options, Handlers handlers);
+  ~RendezvousSession();
+
+  // Tells the operator, now or when it is there again.
+  void Report(rendezvous::v1::Event event);
+  // The worker has taken on this round.
+  void EnterRound(std::int64_t round);
+  void ForgetShardsUpTo(std::int64_t step) { outbox_.ForgetShardsUpTo(step); }
+
+  // Tells what is left to tell and leaves; then calls `done` once: with true when the operator has
+  // read everything, with false when it could not be reached within `patience`.
+  void Close(Duration patience, std::function<void(bool)> done);
+
+ private:
+  void Dial();
+  void Lost(const std::string& why);
+  void SayHello();
+  void Take(const rendezvous::v1::ToWorker& message);
+  void TakeAccepted(const rendezvous::v1::Accepted& accepted);
+  void TakeRefused(const rendezvous::v1::Refused& refused);
+  void Ended(const absl::Status& status);
+  void Beat();
+  void Pump();
+  void Write(const rendezvous::v1::FromWorker& message);
+  void FinishClosing(bool told);
+  Duration NextDelay();
+
+  EventLoop& loop_;
+  Options options_;
+  const Handlers handlers_;
+  Outbox outbox_;
+  std::unique_ptr<RendezvousStream> stream_;
+  size_t next_address_ = 0;
+  Duration delay_;
+  std::minstd_rand random_;
+
+  // Of the present stream.
+  bool accepted_ = false;
+  bool writing_ = false;
+  bool heartbeat_due_ = false;
+  bool writes_done_ = false;
+  SteadyTime heard_{};
+  SteadyTime last_beat_{};
+  Duration heartbeat_{};
+  Duration timeout_{};
+  std::uint64_t sequence_ = 0;
+
+  EventLoop::TimerId dial_timer_ = 0;
+  EventLoop::TimerId beat_timer_ = 0;
+  EventLoop::TimerId close_timer_ = 0;
+  bool refused_ = false;  // for good
+  bool away_ = false;     // the operator's absence was logged
+  std::function<void(bool)> closed_;
+};
+
+}  // namespace ringmaster::launcher
+
+#endif  // RINGMASTER_LAUNCHER_RENDEZVOUS_SESSION_H_

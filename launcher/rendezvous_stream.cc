@@ -1,0 +1,125 @@
+#include "launcher/rendezvous_stream.h"
+
+#include <condition_variable>
+#include <mutex>
+
+#include <grpcpp/grpcpp.h>
+
+#include "ringmaster/rendezvous/v1/rendezvous.grpc.pb.h"
+
+namespace ringmaster::launcher {
+namespace {
+
+using rendezvous::v1::FromWorker;
+using rendezvous::v1::ToWorker;
+
+constexpr int kMaxMessageBytes = 16 << 20;  // a round of ten thousand members
+// The first connection of a fresh channel is the only one: the session has its own back-off.
+constexpr int kConnectMilliseconds = 5000;
+
+std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address) {
+  grpc::ChannelArguments arguments;
+  // A channel to the same address would otherwise share the last one's connection and back-off.
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, kConnectMilliseconds);
+  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  arguments.SetMaxReceiveMessageSize(kMaxMessageBytes);
+  return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
+}
+
+// The handlers, reachable from posted work only for as long as the stream lives. Used on the loop's
+// thread alone.
+struct Target {
+  RendezvousStream::Handlers handlers;
+  bool alive = true;
+};
+
+class GrpcStream : public RendezvousStream, public grpc::ClientBidiReactor<FromWorker, ToWorker> {
+ public:
+  GrpcStream(EventLoop& loop, const std::string& address, Handlers handlers)
+      : loop_(loop),
+        target_(std::make_shared<Target>(Target{std::move(handlers)})),
+        stub_(rendezvous::v1::Rendezvous::NewStub(MakeChannel(address))) {
+    stub_->async()->Join(&context_, this);
+    // Writes come from outside of the reactor's callbacks, until RemoveHold.
+    AddHold();
+    StartRead(&incoming_);
+    StartCall();
+  }
+
+  ~GrpcStream() override {
+    target_->alive = false;
+    context_.TryCancel();
+    ReleaseHold();
+    std::unique_lock lock(mutex_);
+    done_changed_.wait(lock, [this] { return done_; });
+  }
+
+  void Write(const FromWorker& message) override {
+    if (!held_) return;
+    outgoing_ = message;
+    StartWrite(&outgoing_);
+  }
+
+  void WritesDone() override {
+    if (held_) StartWritesDone();
+  }
+
+  void OnReadDone(bool ok) override {
+    if (!ok) return Tell([this] { ReleaseHold(); }, nullptr);
+    Tell(nullptr, [message = incoming_](Handlers& handlers) { handlers.message(message); });
+    StartRead(&incoming_);
+  }
+
+  void OnWriteDone(bool ok) override {
+    if (ok) Tell(nullptr, [](Handlers& handlers) { handlers.written(); });
+  }
+
+  void OnDone(const grpc::Status& status) override {
+    const absl::Status end(static_cast<absl::StatusCode>(status.error_code()),
+                           status.error_message());
+    Tell(nullptr, [end](Handlers& handlers) { handlers.ended(end); });
+    std::lock_guard lock(mutex_);
+    done_ = true;
+    done_changed_.notify_all();
+  }
+
+ private:
+  // Runs on the loop's thread, if the stream is still there by then: first what concerns the stream
+  // itself, then what concerns its handlers, which may destroy it.
+  void Tell(std::function<void()> own, std::function<void(Handlers&)> work) {
+    loop_.Post([target = target_, own = std::move(own), work = std::move(work)] {
+      if (!target->alive) return;
+      if (own) own();
+      if (work) work(target->handlers);
+    });
+  }
+
+  void ReleaseHold() {
+    if (!held_) return;
+    held_ = false;
+    RemoveHold();
+  }
+
+  EventLoop& loop_;
+  const std::shared_ptr<Target> target_;
+  const std::unique_ptr<rendezvous::v1::Rendezvous::Stub> stub_;
+  grpc::ClientContext context_;
+  ToWorker incoming_;
+  FromWorker outgoing_;
+  bool held_ = true;  // on the loop's thread
+
+  std::mutex mutex_;
+  std::condition_variable done_changed_;
+  bool done_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<RendezvousStream> RendezvousStream::Dial(EventLoop& loop,
+                                                         const std::string& address,
+                                                         Handlers handlers) {
+  return std::make_unique<GrpcStream>(loop, address, std::move(handlers));
+}
+
+}  // namespace ringmaster::launcher
