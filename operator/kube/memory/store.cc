@@ -186,6 +186,31 @@ absl::StatusOr<Json> MemoryStore::Store(Kind* kind, Operation operation, Json ob
   return Json(*stored);
 }
 
+absl::StatusOr<std::string> MemoryStore::IssuePodToken(const ObjectKey& pod,
+                                                       std::string_view audience,
+                                                       Duration lifetime) {
+  const std::lock_guard lock(mutex_);
+  RM_ASSIGN_OR_RETURN(const Kind* kind, Serve(kPod));
+  RM_ASSIGN_OR_RETURN(const ObjectPtr found, Find(kind, pod));
+  const Time now = core_->Now();
+  return tokens_.Issue({pod, Uid(*found)}, audience, now + lifetime, now);
+}
+
+absl::StatusOr<PodIdentity> MemoryStore::ReviewToken(std::string_view token,
+                                                     std::string_view audience) {
+  const std::lock_guard lock(mutex_);
+  RM_ASSIGN_OR_RETURN(const Kind* kind, Serve(kPod));
+  const auto pod = tokens_.Find(token, audience, core_->Now());
+  if (!pod)
+    return absl::UnauthenticatedError("the token is unknown, expired or for another audience");
+  const ObjectPtr found = core_->table().Find({kind, pod->pod});
+  if (found == nullptr || Uid(*found) != pod->uid) {
+    return absl::UnauthenticatedError(
+        fmt::format("pod {} that the token was issued to is gone", pod->pod.ToString()));
+  }
+  return *pod;
+}
+
 void MemoryStore::SetAdmission(const ResourceType& type, Admission admission) {
   const std::lock_guard lock(mutex_);
   Kind* kind = core_->KindOf(type);

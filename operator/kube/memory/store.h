@@ -37,7 +37,9 @@
 #include "operator/kube/memory/journal.h"
 #include "operator/kube/memory/kind.h"
 #include "operator/kube/memory/list_pages.h"
+#include "operator/kube/memory/pod_tokens.h"
 #include "operator/kube/memory/watch_hub.h"
+#include "operator/kube/token_reviewer.h"
 
 namespace ringmaster::kube::memory {
 
@@ -58,7 +60,7 @@ struct StoreOptions {
   std::vector<Kind> kinds = BuiltInKinds();
 };
 
-class MemoryStore final : public Client {
+class MemoryStore final : public Client, public TokenReviewer {
  public:
   // kFailedPrecondition: another process has the journal open. kDataLoss: the journal is damaged
   // before its last line.
@@ -80,6 +82,13 @@ class MemoryStore final : public Client {
                              const ApplyOptions& options) override;
   absl::Status Delete(const ResourceType& type, const ObjectKey& key,
                       const DeleteOptions& options) override;
+
+  // A token that names this pod to ReviewToken with the same audience, for `lifetime` and as long
+  // as the pod is there. kNotFound when it is not.
+  absl::StatusOr<std::string> IssuePodToken(const ObjectKey& pod, std::string_view audience,
+                                            Duration lifetime);
+  absl::StatusOr<PodIdentity> ReviewToken(std::string_view token,
+                                          std::string_view audience) override;
 
   // Replaces the hook of a kind, which must be served.
   void SetAdmission(const ResourceType& type, Admission admission);
@@ -108,6 +117,7 @@ class MemoryStore final : public Client {
   mutable std::mutex mutex_;
   std::unique_ptr<StoreCore> core_;  // guarded by mutex_
   ListPages pages_;                  // guarded by mutex_
+  PodTokens tokens_;                 // guarded by mutex_
 };
 
 }  // namespace ringmaster::kube::memory

@@ -153,6 +153,34 @@ TEST(StoreTest, StreamsEndWhenTheStoreGoes) {
   EXPECT_EQ(ended.code(), absl::StatusCode::kUnavailable);
 }
 
+TEST(StoreTest, ATokenNamesItsPodUntilItExpiresOrThePodGoes) {
+  FakeClock clock;
+  auto store = *MemoryStore::Open({.clock = &clock});
+  const Json pod = *store->Create(kPod, Pod("a"));
+  const std::string token = *store->IssuePodToken({"ns", "a"}, "rendezvous", seconds(60));
+  const auto identity = store->ReviewToken(token, "rendezvous");
+  ASSERT_TRUE(identity.ok()) << identity.status();
+  EXPECT_EQ(*identity, (PodIdentity{{"ns", "a"}, Uid(pod)}));
+  EXPECT_EQ(store->ReviewToken(token, "other").status().code(), absl::StatusCode::kUnauthenticated);
+  EXPECT_EQ(store->ReviewToken(token + "0", "rendezvous").status().code(),
+            absl::StatusCode::kUnauthenticated);
+  clock.Advance(seconds(60));
+  EXPECT_EQ(store->ReviewToken(token, "rendezvous").status().code(),
+            absl::StatusCode::kUnauthenticated);
+  EXPECT_EQ(store->IssuePodToken({"ns", "ghost"}, "rendezvous", seconds(60)).status().code(),
+            absl::StatusCode::kNotFound);
+}
+
+TEST(StoreTest, AReplacedPodOfTheSameNameIsNotWhomTheTokenNames) {
+  auto store = *MemoryStore::Open({});
+  ASSERT_TRUE(store->Create(kPod, Pod("a")).ok());
+  const std::string token = *store->IssuePodToken({"ns", "a"}, "rendezvous", seconds(60));
+  ASSERT_TRUE(store->Delete(kPod, {"ns", "a"}, {}).ok());
+  ASSERT_TRUE(store->Create(kPod, Pod("a")).ok());
+  EXPECT_EQ(store->ReviewToken(token, "rendezvous").status().code(),
+            absl::StatusCode::kUnauthenticated);
+}
+
 TEST(StoreThreadsTest, EveryIncrementOfManyWritersCountsAndWatchersSeeThemInOrder) {
   constexpr int kWriters = 4;
   constexpr int kIncrements = 50;
