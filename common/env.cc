@@ -16,6 +16,11 @@ namespace ringmaster::env {
 namespace {
 
 constexpr std::array kVariables = {
+    Variable{"HOME", Type::kString, "", Audience::kUser, "Passed on to local workers."},
+    Variable{"LANG", Type::kString, "", Audience::kUser, "Passed on to local workers."},
+    Variable{"LD_LIBRARY_PATH", Type::kString, "", Audience::kUser, "Passed on to local workers."},
+    Variable{"PATH", Type::kString, "/usr/local/bin:/usr/bin:/bin", Audience::kUser,
+             "Where local workers look for programs."},
     Variable{"RINGMASTER_BIN_DIR", Type::kString, "", Audience::kUser,
              "Folder of ringmaster-launcher and ringmaster-train; beside the running program where "
              "empty."},
@@ -65,6 +70,7 @@ constexpr std::array kVariables = {
              "Folder that relative paths of a manifest start from."},
     Variable{"TERM", Type::kString, "dumb", Audience::kUser,
              "Kind of terminal; dumb switches the live view off."},
+    Variable{"TMPDIR", Type::kString, "", Audience::kUser, "Passed on to local workers."},
 };
 
 const Variable& Find(const char* name) {

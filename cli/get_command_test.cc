@@ -1,0 +1,44 @@
+#include "cli/get_command.h"
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+namespace ringmaster::cli {
+namespace {
+
+using nlohmann::json;
+
+const Time kNow = ParseTime("2026-01-01T00:00:21Z").value();
+
+TEST(GetCommandTest, TableHasTheColumnsOfKubectl) {
+  const json running = {
+      {"metadata", {{"name", "digits"}, {"creationTimestamp", "2026-01-01T00:00:00Z"}}},
+      {"status",
+       {{"state", "Running"},
+        {"workers", {{"summary", "4/4"}}},
+        {"restarts", {{"total", 1}}},
+        {"progress", {{"summary", "268/448"}, {"loss", 0.0812}}}}}};
+  const json fresh = {{"metadata", {{"name", "vgg"}}}};
+  EXPECT_EQ(JobTable({running, fresh}, kNow),
+            "NAME    STATE    WORKERS  STEP     LOSS   RESTARTS  AGE\n"
+            "digits  Running  4/4      268/448  0.081  1         21 s\n"
+            "vgg     –        –        –        –      0         –\n");
+}
+
+TEST(GetCommandTest, EventsAreInTheOrderOfTime) {
+  const json later = {{"lastTimestamp", "2026-01-01T00:00:20Z"},
+                      {"type", "Warning"},
+                      {"reason", "WorkerLost"},
+                      {"message", "w2"}};
+  const json earlier = {{"lastTimestamp", "2026-01-01T00:00:11Z"},
+                        {"type", "Normal"},
+                        {"reason", "RoundStarted"},
+                        {"message", "r1"}};
+  EXPECT_EQ(EventTable({later, earlier}, kNow),
+            "LAST SEEN  TYPE     REASON        MESSAGE\n"
+            "10 s       Normal   RoundStarted  r1\n"
+            "1.0 s      Warning  WorkerLost    w2\n");
+}
+
+}  // namespace
+}  // namespace ringmaster::cli

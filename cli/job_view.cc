@@ -1,0 +1,119 @@
+#include "cli/job_view.h"
+
+#include <algorithm>
+#include <map>
+#include <string.h>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "common/contract.h"
+#include "operator/kube/object.h"
+
+namespace ringmaster::cli {
+namespace {
+
+namespace v1 = training::v1alpha1;
+using kube::Json;
+
+int LabelNumber(const Json& pod, std::string_view label) {
+  const std::string text = kube::Label(pod, label).value_or("");
+  return text.empty() || text.find_first_not_of("0123456789") != std::string::npos
+             ? -1
+             : std::stoi(text);
+}
+
+// The latest incarnation of each index.
+std::map<int, kube::ObjectPtr> LatestPods(const std::vector<kube::ObjectPtr>& pods) {
+  std::map<int, kube::ObjectPtr> latest;
+  for (const kube::ObjectPtr& pod : pods) {
+    kube::ObjectPtr& slot = latest[LabelNumber(*pod, contract::kLabelIndex)];
+    if (slot == nullptr || LabelNumber(*slot, contract::kLabelIncarnation) <
+                               LabelNumber(*pod, contract::kLabelIncarnation)) {
+      slot = pod;
+    }
+  }
+  return latest;
+}
+
+const reconcile::WorkerView* FindWorker(const reconcile::WorkersView& workers,
+                                        const std::string& uid) {
+  const auto found = std::ranges::find(workers.workers, uid, &reconcile::WorkerView::pod_uid);
+  return found == workers.workers.end() ? nullptr : &*found;
+}
+
+WorkerView ViewOfWorker(int index, const Json& pod, const reconcile::WorkerView* worker) {
+  WorkerView view;
+  view.index = index;
+  const std::string phase = kube::FindString(pod, {"status", "phase"});
+  if (phase == "Succeeded") {
+    view.state = WorkerState::kDone;
+  } else if (phase == "Failed") {
+    view.state = WorkerState::kLost;
+    view.note = HowItEnded(pod);
+  } else if (worker != nullptr && worker->connected && worker->round > 0 && worker->progress) {
+    view.state = WorkerState::kRunning;
+    view.step_seconds = worker->progress->step_seconds;
+  }
+  return view;
+}
+
+// What the fastest worker reported; status lags behind it by up to a second.
+void AddProgress(const v1::TrainingJob& job, const reconcile::WorkersView& workers, JobView& view) {
+  if (job.status && job.status->progress) {
+    const v1::TrainingProgress& progress = *job.status->progress;
+    view.step = progress.step;
+    view.total_steps = progress.total_steps;
+    view.epoch = progress.epoch;
+    view.loss = progress.loss;
+    view.accuracy = progress.accuracy;
+    view.samples_per_second = progress.samples_per_second;
+  }
+  for (const reconcile::WorkerView& worker : workers.workers) {
+    if (worker.ready) view.model = worker.ready->model;
+    if (!worker.connected || !worker.progress || worker.progress->step <= view.step) continue;
+    const reconcile::ProgressReport& progress = *worker.progress;
+    view.step = progress.step;
+    view.total_steps = progress.total_steps;
+    view.epoch = progress.epoch;
+    view.loss = progress.loss;
+    if (progress.accuracy) view.accuracy = progress.accuracy;
+    view.samples_per_second = progress.samples_per_second;
+  }
+}
+
+}  // namespace
+
+JobView ViewOf(const std::string& name, const v1::TrainingJob& job,
+               const std::vector<kube::ObjectPtr>& pods, const reconcile::WorkersView& workers) {
+  JobView view;
+  view.name = name;
+  view.workers = job.spec.workers.replicas;
+  if (job.status) view.state = job.status->state;
+  if (job.spec.trainer) {
+    view.batch = job.spec.trainer->batch.size;
+    view.shards = job.status && job.status->shards ? *job.status->shards
+                                                   : job.spec.trainer->batch.shards.value_or(0);
+    view.seed = job.spec.trainer->seed;
+    view.epochs = job.spec.trainer->epochs.value_or(0);
+  }
+  AddProgress(job, workers, view);
+  for (const auto& [index, pod] : LatestPods(pods)) {
+    if (index >= 0 && index < view.workers)
+      view.members.push_back(ViewOfWorker(index, *pod, FindWorker(workers, kube::Uid(*pod))));
+  }
+  return view;
+}
+
+std::string HowItEnded(const Json& pod) {
+  const Json* statuses = kube::Find(pod, {"status", "containerStatuses"});
+  if (statuses == nullptr || !statuses->is_array() || statuses->empty())
+    return kube::FindString(pod, {"status", "reason"});
+  const auto code = kube::FindInt(statuses->front(), {"state", "terminated", "exitCode"});
+  if (!code) return kube::FindString(pod, {"status", "reason"});
+  if (*code <= 128) return fmt::format("exit code {}", *code);
+  const char* name = ::sigabbrev_np(static_cast<int>(*code - 128));
+  return name == nullptr ? fmt::format("exit code {}", *code) : fmt::format("killed (SIG{})", name);
+}
+
+}  // namespace ringmaster::cli

@@ -1,0 +1,24 @@
+// From the API's objects and the rendezvous' memory to what is shown (view.h).
+#ifndef RINGMASTER_CLI_JOB_VIEW_H_
+#define RINGMASTER_CLI_JOB_VIEW_H_
+
+#include <string>
+#include <vector>
+
+#include "cli/view.h"
+#include "operator/kube/types.h"
+#include "operator/reconcile/worker_view.h"
+#include "proto/ringmaster/training/v1alpha1/training_job.api.h"
+
+namespace ringmaster::cli {
+
+// Pure. `job` has its derived defaults; `pods` are the job's, ended ones included.
+JobView ViewOf(const std::string& name, const training::v1alpha1::TrainingJob& job,
+               const std::vector<kube::ObjectPtr>& pods, const reconcile::WorkersView& workers);
+
+// How a pod ended, for people: "killed (SIGKILL)", "exit code 3". Empty while it has not.
+std::string HowItEnded(const kube::Json& pod);
+
+}  // namespace ringmaster::cli
+
+#endif  // RINGMASTER_CLI_JOB_VIEW_H_

@@ -1,0 +1,102 @@
+// The `ringmaster` command.
+#include <cstdio>
+#include <functional>
+#include <string>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "cli/get_command.h"
+#include "cli/logs_command.h"
+#include "cli/run_command.h"
+#include "cli/validate_command.h"
+#include "common/contract.h"
+#include "common/env.h"
+#include "common/status.h"
+
+namespace ringmaster::cli {
+namespace {
+
+constexpr char kSetHelp[] =
+    "Set a field over the manifest: path=value, as in spec.trainer.epochs=3. May be repeated.";
+
+void AddRun(CLI::App& app, std::function<int()>& command) {
+  static RunOptions options;
+  CLI::App* run = app.add_subcommand("run", "Train what a manifest describes, on this machine.");
+  run->add_option("manifest", options.manifest, "The manifest, a YAML file.")->required();
+  run->add_option("-w,--workers", options.workers,
+                  "Number of workers, over spec.workers.replicas.");
+  run->add_option("--set", options.set, kSetHelp);
+  run->add_flag("--plain", options.plain, "Print lines instead of a live view.");
+  run->add_flag("--fresh", options.fresh, "Start over instead of resuming an unfinished run.");
+  run->add_option("--metrics-address", options.metrics_address,
+                  "Serve the operator's Prometheus metrics at host:port.");
+  run->callback([&] { command = [] { return Run(options); }; });
+}
+
+void AddValidate(CLI::App& app, std::function<int()>& command) {
+  static std::string manifest;
+  static std::vector<std::string> set;
+  CLI::App* validate = app.add_subcommand(
+      "validate", "Say everything that is wrong with a manifest, or what it will mean.");
+  validate->add_option("manifest", manifest, "The manifest, a YAML file.")->required();
+  validate->add_option("--set", set, kSetHelp);
+  validate->callback([&] { command = [] { return Validate(manifest, set); }; });
+}
+
+void AddGet(CLI::App& app, std::function<int()>& command) {
+  static GetOptions options;
+  CLI::App* get = app.add_subcommand("get", "List the jobs of the current directory.");
+  get->add_option("job", options.job, "One job; all where absent.");
+  get->add_option("-o,--output", options.output, "json for the whole object.")
+      ->check(CLI::IsMember({"json"}));
+  get->add_flag("--events", options.events, "Show what happened instead.");
+  get->callback([&] { command = [] { return Get(options); }; });
+}
+
+void AddLogs(CLI::App& app, std::function<int()>& command) {
+  static LogsOptions options;
+  CLI::App* logs = app.add_subcommand("logs", "Print what a job's workers have written.");
+  logs->add_option("job", options.job, "The job.")->required();
+  logs->add_option("-w,--worker", options.index, "One worker, by its index.");
+  logs->add_option("--tail", options.tail, "Only the last lines of each worker.");
+  logs->add_flag("-f,--follow", options.follow, "Go on as lines come, until the run ends.");
+  logs->callback([&] { command = [] { return Logs(options); }; });
+}
+
+int Main(int argc, char** argv) {
+  CLI::App app("Ringmaster trains neural networks: one manifest, from a laptop to a cluster.");
+  app.require_subcommand(0, 1);
+  bool print_config = false;
+  app.add_flag("--print-config", print_config,
+               "Print every environment variable, its value and where that comes from.");
+  app.set_version_flag("--version", RINGMASTER_VERSION);
+  std::function<int()> command;
+  AddRun(app, command);
+  AddValidate(app, command);
+  AddGet(app, command);
+  AddLogs(app, command);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? contract::kExitOk : contract::kExitUsage;
+  }
+  if (const absl::Status status = env::CheckAll(); !status.ok()) {
+    fmt::print(stderr, "{}\n", Message(status));
+    return contract::kExitUsage;
+  }
+  if (print_config) {
+    fmt::print("{}", env::Describe());
+    return contract::kExitOk;
+  }
+  if (command) return command();
+  fmt::print("{}", app.help());
+  return contract::kExitUsage;
+}
+
+}  // namespace
+}  // namespace ringmaster::cli
+
+int main(int argc, char** argv) {
+  return ringmaster::cli::Main(argc, argv);
+}

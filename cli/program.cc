@@ -1,0 +1,27 @@
+#include "cli/program.h"
+
+#include <filesystem>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include "common/env.h"
+
+namespace ringmaster::cli {
+
+absl::StatusOr<std::string> ProgramDirectory() {
+  std::filesystem::path directory = env::GetString("RINGMASTER_BIN_DIR");
+  std::error_code error;
+  if (directory.empty())
+    directory = std::filesystem::read_symlink("/proc/self/exe", error).parent_path();
+  for (const char* program : {"ringmaster-launcher", "ringmaster-train"}) {
+    if (::access((directory / program).c_str(), X_OK) != 0) {
+      return absl::NotFoundError(
+          fmt::format("{} is not in {}; set RINGMASTER_BIN_DIR to the folder that holds it",
+                      program, directory.string()));
+    }
+  }
+  return std::filesystem::absolute(directory).string();
+}
+
+}  // namespace ringmaster::cli

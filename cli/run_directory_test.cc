@@ -1,0 +1,50 @@
+#include "cli/run_directory.h"
+
+#include <unistd.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "common/status.h"
+
+namespace ringmaster::cli {
+namespace {
+
+using ::testing::ElementsAre;
+
+class RunDirectoryTest : public ::testing::Test {
+ protected:
+  void TearDown() override { std::filesystem::remove_all(root_); }
+  const std::filesystem::path root_ =
+      ::testing::TempDir() + "ringmaster-run-directory-" + std::to_string(::getpid());
+};
+
+TEST_F(RunDirectoryTest, SecondRunOfAJobIsRefusedWhileTheFirstRuns) {
+  RunDirectory first("digits", root_);
+  RunDirectory second("digits", root_);
+  ASSERT_TRUE(first.Lock().ok());
+  const absl::Status status = second.Lock();
+  EXPECT_EQ(status.code(), absl::StatusCode::kAlreadyExists);
+  EXPECT_NE(Message(status).find("process " + std::to_string(::getpid())), std::string::npos);
+}
+
+TEST_F(RunDirectoryTest, SettingAsideKeepsOneEarlierRun) {
+  RunDirectory run("digits", root_);
+  ASSERT_TRUE(run.Lock().ok());
+  for (const char* content : {"first", "second"}) {
+    ASSERT_TRUE(WriteFileAtomically(run.journal(), content).ok());
+    ASSERT_TRUE(run.SetAside().ok());
+  }
+  EXPECT_FALSE(run.HasJournal());
+  EXPECT_EQ(ReadFile(root_ / ".ringmaster/digits.previous/store.journal").value(), "second");
+}
+
+TEST_F(RunDirectoryTest, JobsAreThoseWithAJournal) {
+  for (const char* job : {"b", "a", "empty"}) ASSERT_TRUE(RunDirectory(job, root_).Lock().ok());
+  for (const char* job : {"b", "a"})
+    ASSERT_TRUE(WriteFileAtomically(RunDirectory(job, root_).journal(), "").ok());
+  EXPECT_THAT(JobsUnder(root_), ElementsAre("a", "b"));
+}
+
+}  // namespace
+}  // namespace ringmaster::cli

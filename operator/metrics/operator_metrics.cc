@@ -1,0 +1,112 @@
+#include "operator/metrics/operator_metrics.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <set>
+
+#include <nlohmann/json.hpp>
+
+#include "operator/kube/object.h"
+
+namespace ringmaster::operator_metrics {
+namespace {
+
+using kube::Json;
+
+constexpr std::array kResults = {"done", "requeue_after", "retry", "terminal"};
+constexpr std::array kStates = {"Pending",   "Starting",  "Running", "Restarting",
+                                "Suspended", "Succeeded", "Failed"};
+constexpr std::array kCauses = {"Code",       "OutOfMemory", "Hardware", "Hang",
+                                "Preemption", "NodeLost",    "Unknown"};
+constexpr char kOtherState[] = "Pending";  // a job that nobody has looked at yet
+constexpr char kOtherCause[] = "Unknown";
+
+std::string StateOf(const Json& job) {
+  const std::string state = kube::FindString(job, {"status", "state"});
+  return std::ranges::find(kStates, state) == kStates.end() ? kOtherState : state;
+}
+
+int64_t Round(const Json& job) {
+  return kube::FindInt(job, {"status", "round"}).value_or(0);
+}
+
+std::map<std::string, int64_t> Restarts(const Json& job) {
+  std::map<std::string, int64_t> counts;
+  const Json* by_cause = kube::Find(job, {"status", "restarts", "byCause"});
+  if (by_cause == nullptr || !by_cause->is_object()) return counts;
+  for (const auto& [cause, count] : by_cause->items()) {
+    const bool known = std::ranges::find(kCauses, cause) != kCauses.end();
+    if (count.is_number_integer()) counts[known ? cause : kOtherCause] += count.get<int64_t>();
+  }
+  return counts;
+}
+
+std::set<int64_t> Checkpoints(const Json& job) {
+  std::set<int64_t> steps;
+  const Json* list = kube::Find(job, {"status", "checkpoints"});
+  if (list == nullptr || !list->is_array()) return steps;
+  for (const Json& checkpoint : *list)
+    steps.insert(kube::FindInt(checkpoint, {"step"}).value_or(-1));
+  return steps;
+}
+
+}  // namespace
+
+OperatorMetrics::OperatorMetrics(metrics::Registry& registry)
+    : queue_depth_(registry.AddGauge("ringmaster_operator_queue_depth",
+                                     "Jobs that wait for a reconcile pass.")),
+      rounds_(registry.AddCounter("ringmaster_operator_rounds_total", "Rounds that were formed.")),
+      checkpoints_(registry.AddCounter("ringmaster_operator_checkpoints_total",
+                                       "Checkpoints that came into being.")) {
+  const auto buckets = metrics::ExponentialBuckets(0.0001, 4, 9);
+  for (const char* result : kResults) {
+    passes_[result] = {&registry.AddCounter("ringmaster_operator_reconcile_total",
+                                            "Reconcile passes, by result.", {{"result", result}}),
+                       &registry.AddHistogram("ringmaster_operator_reconcile_seconds",
+                                              "Latency of reconcile passes, by result.", buckets,
+                                              {{"result", result}})};
+  }
+  for (const char* state : kStates) {
+    jobs_[state] =
+        &registry.AddGauge("ringmaster_operator_jobs", "Jobs, by state.", {{"state", state}});
+  }
+  for (const char* cause : kCauses) {
+    restarts_[cause] =
+        &registry.AddCounter("ringmaster_operator_restarts_total",
+                             "Incidents that lost a worker, by cause.", {{"cause", cause}});
+  }
+}
+
+void OperatorMetrics::OnReconcile(std::string_view result, Duration latency) {
+  const auto passes = passes_.find(result);
+  if (passes == passes_.end()) return;
+  passes->second.total->Increment();
+  passes->second.seconds->Observe(std::chrono::duration<double>(latency).count());
+}
+
+void OperatorMetrics::OnQueueDepth(std::size_t depth) {
+  queue_depth_.Set(static_cast<double>(depth));
+}
+
+void OperatorMetrics::OnJob(const kube::ObjectPtr& before, const kube::ObjectPtr& after) {
+  CountStates(before, after);
+  if (before == nullptr || after == nullptr) return;
+  rounds_.Increment(static_cast<double>(std::max<int64_t>(0, Round(*after) - Round(*before))));
+  auto earlier = Restarts(*before);
+  for (const auto& [cause, count] : Restarts(*after)) {
+    restarts_[cause]->Increment(static_cast<double>(std::max<int64_t>(0, count - earlier[cause])));
+  }
+  const auto known = Checkpoints(*before);
+  for (const int64_t step : Checkpoints(*after))
+    checkpoints_.Increment(known.contains(step) ? 0 : 1);
+}
+
+void OperatorMetrics::CountStates(const kube::ObjectPtr& before, const kube::ObjectPtr& after) {
+  std::lock_guard lock(mutex_);
+  if (before != nullptr) --state_counts_[StateOf(*before)];
+  if (after != nullptr) ++state_counts_[StateOf(*after)];
+  for (const auto& [state, gauge] : jobs_) gauge->Set(state_counts_[state]);
+}
+
+}  // namespace ringmaster::operator_metrics

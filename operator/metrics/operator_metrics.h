@@ -1,0 +1,60 @@
+// The operator's Prometheus metrics, all in one place.
+//
+//   ringmaster_operator_reconcile_total{result}            passes, by what they answered
+//   ringmaster_operator_reconcile_seconds{result}          their latencies
+//   ringmaster_operator_queue_depth                        jobs that wait for a pass
+//   ringmaster_operator_jobs{state}                        jobs by state
+//   ringmaster_operator_rounds_total                       rounds that were formed
+//   ringmaster_operator_restarts_total{cause}              incidents that lost a worker, by cause
+//   ringmaster_operator_checkpoints_total                  checkpoints that came into being
+//
+// Labels are from closed sets; no job's name is one. Rounds, restarts and checkpoints are counted
+// from status, from when this process began to watch, so that a restarted operator does not count
+// them twice.
+#ifndef RINGMASTER_OPERATOR_METRICS_OPERATOR_METRICS_H_
+#define RINGMASTER_OPERATOR_METRICS_OPERATOR_METRICS_H_
+
+#include <map>
+#include <mutex>
+#include <string>
+#include <string_view>
+
+#include "common/metrics.h"
+#include "operator/controller/controller.h"
+#include "operator/kube/types.h"
+
+namespace ringmaster::operator_metrics {
+
+// Thread-safe. Lives as long as what it observes.
+class OperatorMetrics : public controller::ControllerObserver {
+ public:
+  explicit OperatorMetrics(metrics::Registry& registry);
+
+  void OnReconcile(std::string_view result, Duration latency) override;
+  void OnQueueDepth(std::size_t depth) override;
+
+  // A change of a job; a handler of the jobs' informer. Either may be null.
+  void OnJob(const kube::ObjectPtr& before, const kube::ObjectPtr& after);
+
+ private:
+  struct Passes {
+    metrics::Counter* total;
+    metrics::Histogram* seconds;
+  };
+
+  void CountStates(const kube::ObjectPtr& before, const kube::ObjectPtr& after);
+
+  std::map<std::string, Passes, std::less<>> passes_;               // by result
+  std::map<std::string, metrics::Gauge*, std::less<>> jobs_;        // by state
+  std::map<std::string, metrics::Counter*, std::less<>> restarts_;  // by cause
+  metrics::Gauge& queue_depth_;
+  metrics::Counter& rounds_;
+  metrics::Counter& checkpoints_;
+
+  std::mutex mutex_;
+  std::map<std::string, int, std::less<>> state_counts_;  // guarded by mutex_
+};
+
+}  // namespace ringmaster::operator_metrics
+
+#endif  // RINGMASTER_OPERATOR_METRICS_OPERATOR_METRICS_H_

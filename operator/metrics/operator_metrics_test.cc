@@ -1,0 +1,68 @@
+#include "operator/metrics/operator_metrics.h"
+
+#include <memory>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+namespace ringmaster::operator_metrics {
+namespace {
+
+using kube::Json;
+using ::testing::HasSubstr;
+
+kube::ObjectPtr Job(const std::string& state, int round, const Json& by_cause = Json::object(),
+                    const Json& checkpoints = Json::array()) {
+  return std::make_shared<const Json>(Json{{"status",
+                                            {{"state", state},
+                                             {"round", round},
+                                             {"restarts", {{"byCause", by_cause}}},
+                                             {"checkpoints", checkpoints}}}});
+}
+
+class OperatorMetricsTest : public ::testing::Test {
+ protected:
+  metrics::Registry registry_;
+  OperatorMetrics metrics_{registry_};
+};
+
+TEST_F(OperatorMetricsTest, PassesAreCountedByResult) {
+  metrics_.OnReconcile("retry", std::chrono::milliseconds(2));
+  EXPECT_THAT(registry_.Text(),
+              HasSubstr("ringmaster_operator_reconcile_total{result=\"retry\"} 1"));
+  EXPECT_THAT(registry_.Text(),
+              HasSubstr("ringmaster_operator_reconcile_seconds_count{result=\"retry\"} 1"));
+}
+
+TEST_F(OperatorMetricsTest, JobsMoveBetweenStatesAndGo) {
+  const auto pending = Job("Pending", 0);
+  const auto running = Job("Running", 1);
+  metrics_.OnJob(nullptr, pending);
+  metrics_.OnJob(pending, running);
+  EXPECT_THAT(registry_.Text(), HasSubstr("ringmaster_operator_jobs{state=\"Running\"} 1"));
+  EXPECT_THAT(registry_.Text(), HasSubstr("ringmaster_operator_jobs{state=\"Pending\"} 0"));
+  metrics_.OnJob(running, nullptr);
+  EXPECT_THAT(registry_.Text(), HasSubstr("ringmaster_operator_jobs{state=\"Running\"} 0"));
+}
+
+TEST_F(OperatorMetricsTest, CountersStartFromWhatWasThereWhenWatchingBegan) {
+  const auto before = Job("Running", 3, {{"NodeLost", 2}}, Json::array({{{"step", 10}}}));
+  const auto after =
+      Job("Running", 4, {{"NodeLost", 3}}, Json::array({{{"step", 20}}, {{"step", 10}}}));
+  metrics_.OnJob(nullptr, before);
+  metrics_.OnJob(before, after);
+  EXPECT_THAT(registry_.Text(), HasSubstr("ringmaster_operator_rounds_total 1"));
+  EXPECT_THAT(registry_.Text(),
+              HasSubstr("ringmaster_operator_restarts_total{cause=\"NodeLost\"} 1"));
+  EXPECT_THAT(registry_.Text(), HasSubstr("ringmaster_operator_checkpoints_total 1"));
+}
+
+TEST_F(OperatorMetricsTest, UnknownCauseAddsNoLabel) {
+  metrics_.OnJob(Job("Running", 1), Job("Running", 1, {{"Gremlins", 1}}));
+  EXPECT_THAT(registry_.Text(),
+              HasSubstr("ringmaster_operator_restarts_total{cause=\"Unknown\"} 1"));
+}
+
+}  // namespace
+}  // namespace ringmaster::operator_metrics
