@@ -1,10 +1,10 @@
 #include "operator/node/agent.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <chrono>
 #include <filesystem>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
 #include "operator/kube/memory/store.h"
@@ -44,16 +44,21 @@ class NodeAgentTest : public ::testing::Test {
     ASSERT_TRUE(started.ok()) << started;
   }
 
-  void CreatePod(const std::string& name, const std::string& script, const Json& extra = Json::object()) {
+  void CreatePod(const std::string& name, const std::string& script,
+                 const Json& extra = Json::object()) {
     Json pod = kube::NewObject(kube::kPod, {"default", name});
-    pod["spec"] = {{"restartPolicy", "Never"},
-                   {"containers", Json::array({{{"name", "worker"}, {"image", "none"}, {"command", {"sh", "-c", script}}}})}};
+    pod["spec"] = {
+        {"restartPolicy", "Never"},
+        {"containers",
+         Json::array(
+             {{{"name", "worker"}, {"image", "none"}, {"command", {"sh", "-c", script}}}})}};
     kube::MergePatch(pod["spec"], extra);
     const auto created = store_.Create(kube::kPod, pod);
     ASSERT_TRUE(created.ok()) << created.status();
   }
 
-  // The pod once `accept` holds for it; null after the deadline. A pod that is gone is an empty object.
+  // The pod once `accept` holds for it; null after the deadline. A pod that is gone is an empty
+  // object.
   template <typename Accept>
   Json WaitFor(const std::string& name, Accept accept) {
     const auto deadline = std::chrono::steady_clock::now() + kDeadline;
@@ -69,12 +74,18 @@ class NodeAgentTest : public ::testing::Test {
     return nullptr;
   }
   Json WaitForPhase(const std::string& name, const std::string& phase) {
-    return WaitFor(name, [&](const Json& pod) { return kube::FindString(pod, {"status", "phase"}) == phase; });
+    return WaitFor(name, [&](const Json& pod) {
+      return kube::FindString(pod, {"status", "phase"}) == phase;
+    });
   }
   static Json Container(const Json& pod) { return pod["status"]["containerStatuses"][0]; }
 
-  const std::string directory_ = ::testing::TempDir() + "ringmaster-agent-test-" + std::to_string(::getpid());
-  kube::memory::MemoryStore store_{SystemClock()};
+  const std::string directory_ =
+      ::testing::TempDir() + "ringmaster-agent-test-" + std::to_string(::getpid());
+
+  std::unique_ptr<kube::memory::MemoryStore> owned_store_ =
+      kube::memory::MemoryStore::Open({}).value();
+  kube::memory::MemoryStore& store_ = *owned_store_;
   std::unique_ptr<NodeAgent> agent_;
 };
 
@@ -95,8 +106,8 @@ TEST_F(NodeAgentTest, PodThatFailsReportsItsCodeAndItsLastLines) {
 }
 
 TEST_F(NodeAgentTest, PodsHaveAddressesOfTheirOwn) {
-  CreatePod("w-0", "read never < /dev/zero; sleep 1000");
-  CreatePod("w-1", "read never < /dev/zero; sleep 1000");
+  CreatePod("w-0", "tail -f /dev/null");
+  CreatePod("w-1", "tail -f /dev/null");
   const Json first = WaitForPhase("w-0", "Running");
   const Json second = WaitForPhase("w-1", "Running");
   EXPECT_THAT(first["status"]["podIP"].get<std::string>(), HasSubstr("127."));
@@ -104,35 +115,43 @@ TEST_F(NodeAgentTest, PodsHaveAddressesOfTheirOwn) {
 }
 
 TEST_F(NodeAgentTest, CommandThatCannotBeRunFailsWithItsName) {
-  CreatePod("w-0", "", {{"containers", Json::array({{{"name", "worker"}, {"command", {"no-such-program"}}}})}});
+  CreatePod(
+      "w-0", "",
+      {{"containers", Json::array({{{"name", "worker"}, {"command", {"no-such-program"}}}})}});
   const Json pod = WaitForPhase("w-0", "Failed");
   EXPECT_EQ(Container(pod)["state"]["terminated"]["exitCode"], 127);
-  EXPECT_THAT(Container(pod)["state"]["terminated"]["message"].get<std::string>(), HasSubstr("no-such-program"));
+  EXPECT_THAT(Container(pod)["state"]["terminated"]["message"].get<std::string>(),
+              HasSubstr("no-such-program"));
 }
 
 TEST_F(NodeAgentTest, FieldThatIsNotSupportedFailsThePodByName) {
   CreatePod("w-0", "true", {{"initContainers", Json::array()}});
-  EXPECT_THAT(WaitForPhase("w-0", "Failed")["status"]["message"].get<std::string>(), HasSubstr("spec.initContainers"));
+  EXPECT_THAT(WaitForPhase("w-0", "Failed")["status"]["message"].get<std::string>(),
+              HasSubstr("spec.initContainers"));
 }
 
 TEST_F(NodeAgentTest, DeletedPodGetsTermAndGoesWhenItHasEnded) {
   CreatePod("w-0", "trap 'echo bye; exit 0' TERM; echo ready; while :; do :; done");
   WaitForPhase("w-0", "Running");
-  WaitFor("w-0", [&](const Json&) { return ReadFile(directory_ + "/logs/w-0.log").value_or("") == "ready\n"; });
+  WaitFor("w-0", [&](const Json&) {
+    return ReadFile(directory_ + "/logs/w-0.log").value_or("") == "ready\n";
+  });
   ASSERT_TRUE(store_.Delete(kube::kPod, {"default", "w-0"}, {}).ok());
   WaitFor("w-0", [](const Json& pod) { return pod.empty(); });
   EXPECT_EQ(ReadFile(directory_ + "/logs/w-0.log").value(), "ready\nbye\n");
 }
 
 TEST_F(NodeAgentTest, PodThatIgnoresTermIsKilledAfterItsGracePeriod) {
-  CreatePod("w-0", "trap '' TERM; echo ready; while :; do :; done", {{"terminationGracePeriodSeconds", 1}});
+  CreatePod("w-0", "trap '' TERM; echo ready; while :; do :; done",
+            {{"terminationGracePeriodSeconds", 1}});
   WaitForPhase("w-0", "Running");
   ASSERT_TRUE(store_.Delete(kube::kPod, {"default", "w-0"}, {}).ok());
   WaitFor("w-0", [](const Json& pod) { return pod.empty(); });
 }
 
 TEST_F(NodeAgentTest, FailedContainerIsStartedAgainWhereThePolicySaysSo) {
-  CreatePod("w-0", "test -e " + directory_ + "/marker && exit 0; touch " + directory_ + "/marker; exit 1",
+  CreatePod("w-0",
+            "test -e " + directory_ + "/marker && exit 0; touch " + directory_ + "/marker; exit 1",
             {{"restartPolicy", "OnFailure"}});
   const Json pod = WaitForPhase("w-0", "Succeeded");
   EXPECT_EQ(Container(pod)["restartCount"], 1);
@@ -140,13 +159,17 @@ TEST_F(NodeAgentTest, FailedContainerIsStartedAgainWhereThePolicySaysSo) {
 
 TEST_F(NodeAgentTest, PodWaitsUntilTheMachineHasRoomForItsRequests) {
   StartAgent(Resources{1, 1e9});
-  const Json wants_all = {{"containers", Json::array({{{"name", "worker"},
-                                                       {"command", {"sh", "-c", "while ! test -e " + directory_ + "/go; do :; done"}},
-                                                       {"resources", {{"requests", {{"cpu", "1"}}}}}}})}};
+  const Json wants_all = {
+      {"containers",
+       Json::array({{{"name", "worker"},
+                     {"command", {"sh", "-c", "while ! test -e " + directory_ + "/go; do :; done"}},
+                     {"resources", {{"requests", {{"cpu", "1"}}}}}}})}};
   CreatePod("w-0", "", wants_all);
   WaitForPhase("w-0", "Running");
   CreatePod("w-1", "", wants_all);
-  const Json waiting = WaitFor("w-1", [](const Json& pod) { return kube::Find(pod, {"status", "conditions"}) != nullptr; });
+  const Json waiting = WaitFor("w-1", [](const Json& pod) {
+    return kube::Find(pod, {"status", "conditions"}) != nullptr;
+  });
   EXPECT_EQ(waiting["status"]["conditions"][0]["reason"], "Unschedulable");
   ASSERT_TRUE(WriteFileAtomically(directory_ + "/go", "").ok());
   WaitForPhase("w-0", "Succeeded");
@@ -161,13 +184,16 @@ TEST_F(NodeAgentTest, PodOfAnEarlierRunIsLostWithItsNode) {
 }
 
 TEST_F(NodeAgentTest, PodThatIsRemovedByForceIsKilled) {
-  CreatePod("w-0", "trap '' TERM; echo $$; while :; do :; done");
+  CreatePod("w-0", "trap '' TERM; echo $$$$; while :; do :; done");
   WaitForPhase("w-0", "Running");
-  WaitFor("w-0", [&](const Json&) { return ReadFile(directory_ + "/logs/w-0.log").value_or("").ends_with("\n"); });
+  WaitFor("w-0", [&](const Json&) {
+    return ReadFile(directory_ + "/logs/w-0.log").value_or("").ends_with("\n");
+  });
   const pid_t pid = std::stoi(ReadFile(directory_ + "/logs/w-0.log").value());
   ASSERT_TRUE(store_.Delete(kube::kPod, {"default", "w-0"}, {.grace_period = 0s}).ok());
   const auto deadline = std::chrono::steady_clock::now() + kDeadline;
-  while (::kill(pid, 0) == 0 && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
+  while (::kill(pid, 0) == 0 && std::chrono::steady_clock::now() < deadline)
+    std::this_thread::yield();
   EXPECT_NE(::kill(pid, 0), 0);
 }
 
