@@ -30,6 +30,7 @@ Manager::Manager(ManagerOptions options, kube::Client& client, WorkerLink& link,
       controller_({.name = "trainingjob", .workers = options.workers, .observer = options.observer},
                   queue_, reconciler_, clock) {
   jobs_.AddHandler(controller::EnqueueSelf(queue_));
+  if (options.on_job) jobs_.AddHandler(options.on_job);
   for (controller::Informer* owned : {&pods_, &services_}) {
     owned->AddIndex(kOwnerIndex, controller::IndexByOwnerUid());
     owned->AddHandler(controller::EnqueueController(queue_, kube::kTrainingJob));

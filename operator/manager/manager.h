@@ -36,6 +36,7 @@ struct ManagerOptions {
   int workers = 2;                                     // jobs that are reconciled at once
   int parallel_writes = 8;                             // API calls in flight for one job
   controller::ControllerObserver* observer = nullptr;  // may be null; must outlive the manager
+  controller::Handler on_job;                          // told of each change of a job; may be empty
 };
 
 class Manager {
