@@ -49,8 +49,11 @@ Json LessOrEqual(const Rule& rule, const schema::Message& message) {
   const schema::LessOrEqualText text = schema::TextOf(rule);
   return {{"rule", Either(present, fmt::format("{} <= {}", left, right))},
           {"message", schema::Demand(rule)},
-          {"messageExpression", fmt::format("string({}) + {} + string({}) + {}", left,
-                                            Literal(text.middle), right, Literal(text.end))},
+          // format() and not '+': the API server takes the length of string(int) for unbounded and
+          // refuses its cost.
+          {"messageExpression",
+           fmt::format("{}.format([{}, {}])", Literal("%d" + text.middle + "%d" + text.end), left,
+                       right)},
           {"fieldPath", "." + rule.paths[0]}};
 }
 

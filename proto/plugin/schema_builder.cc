@@ -110,6 +110,21 @@ schema::Field MetadataField() {
   return field;
 }
 
+// The field that a rule's path leads to, the raw field where it goes on into one; null where there
+// is none.
+const schema::Field* FieldAt(const schema::Message& message, const std::string& path) {
+  const schema::Message* inside = &message;
+  std::size_t begin = 0;
+  while (true) {
+    const std::size_t dot = path.find('.', begin);
+    const schema::Field* field = schema::FindField(*inside, path.substr(begin, dot - begin));
+    if (field == nullptr || dot == std::string::npos || field->type == Type::kRaw) return field;
+    if (field->message == nullptr) return nullptr;
+    inside = field->message;
+    begin = dot + 1;
+  }
+}
+
 }  // namespace
 
 std::string PascalCase(const std::string& upper_snake) {
@@ -300,17 +315,14 @@ void SchemaBuilder::CheckRulePaths(const pb::Descriptor& descriptor,
     if (rule.paths.empty())
       errors_.push_back(fmt::format("{}: a rule without fields", descriptor.full_name()));
     for (const std::string& path : rule.paths) {
-      const schema::Message* inner = &message;
-      std::string rest = path;
-      while (inner != nullptr) {
-        const std::size_t dot = rest.find('.');
-        const schema::Field* field = schema::FindField(*inner, rest.substr(0, dot));
-        if (field == nullptr) {
-          errors_.push_back(fmt::format("{}: a rule names {}, which does not exist",
-                                        descriptor.full_name(), path));
-        }
-        inner = field == nullptr || dot == std::string::npos ? nullptr : field->message;
-        rest = dot == std::string::npos ? "" : rest.substr(dot + 1);
+      const schema::Field* field = FieldAt(message, path);
+      if (field == nullptr) {
+        errors_.push_back(
+            fmt::format("{}: a rule names {}, which does not exist", descriptor.full_name(), path));
+      } else if (rule.kind == schema::RuleKind::kLessOrEqual && field->type != Type::kInt32 &&
+                 field->type != Type::kInt64) {
+        errors_.push_back(fmt::format("{}: less_or_equal compares integers, and {} is none",
+                                      descriptor.full_name(), path));
       }
     }
   }
