@@ -44,6 +44,12 @@ std::string WorkerConfigJson(const Pass& pass) {
   return v1::ToJson(config).dump();
 }
 
+// How the launcher starts its program, as the API spells it.
+std::string LaunchMode(const Pass& pass) {
+  if (pass.Native()) return "Native";
+  return v1::ToJson(pass.spec.launch.value_or(v1::Launch{})).value("mode", "Exec");
+}
+
 void AddEnvironment(const Pass& pass, Json& container) {
   Json& env = container["env"];
   if (!env.is_array()) env = Json::array();
@@ -57,6 +63,7 @@ void AddEnvironment(const Pass& pass, Json& container) {
   SetEnv(env, FieldEnv(contract::kEnvPodIp, "status.podIP"));
   SetEnv(env, {{"name", contract::kEnvRendezvous}, {"value", pass.in.settings.rendezvous}});
   SetEnv(env, {{"name", contract::kEnvWorkspace}, {"value", pass.in.settings.workspace}});
+  SetEnv(env, {{"name", contract::kEnvLaunchMode}, {"value", LaunchMode(pass)}});
   if (pass.Native()) {
     SetEnv(env, {{"name", contract::kEnvTrainerConfig}, {"value", WorkerConfigJson(pass)}});
   }
