@@ -1,0 +1,121 @@
+#include "runtime/train/checkpointer.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "common/log.h"
+#include "common/status.h"
+#include "runtime/checkpoint/leftovers.h"
+#include "runtime/checkpoint/shard_file.h"
+
+namespace ringmaster::train {
+
+using checkpoint::CheckpointRef;
+
+Checkpointer::Checkpointer(CheckpointPlan plan, EventSink& events, TrainerMetrics& metrics)
+    : plan_(std::move(plan)),
+      events_(events),
+      metrics_(metrics),
+      writer_(plan_.directory, plan_.job,
+              [this](const checkpoint::WriteResult& result) { OnWritten(result); }) {}
+
+void Checkpointer::StartRound(const Round& round) {
+  round_ = round.number;
+  rank_ = round.rank;
+  world_ = static_cast<int>(round.members.size());
+  existing_ = round.checkpoints;
+  last_ = std::chrono::steady_clock::now();
+  if (rank_ != 0) return;
+  const auto removed =
+      checkpoint::RemoveLeftovers(plan_.directory, plan_.job, round_, existing_);
+  if (!removed.ok()) {
+    log::Warning("could not remove what earlier rounds left behind", {{"error", removed.status()}});
+  } else if (!removed->empty()) {
+    log::Info("removed what earlier rounds left behind",
+              {{"files", removed->size()}, {"first", removed->front()}});
+  }
+}
+
+bool Checkpointer::DueByTime() const {
+  return plan_.every_seconds > 0 && std::chrono::steady_clock::now() - last_ >=
+                                        std::chrono::seconds(plan_.every_seconds);
+}
+
+bool Checkpointer::DueBySteps(int64_t step) const {
+  return plan_.every_steps > 0 && step % plan_.every_steps == 0;
+}
+
+void Checkpointer::Submit(Replica& replica) {
+  const checkpoint::CheckpointId id{.step = static_cast<int64_t>(replica.step()),
+                                    .round = round_,
+                                    .world_size = world_};
+  last_ = std::chrono::steady_clock::now();
+  if (id == submitted_ || Exists(id.step)) return;
+  const std::vector<checkpoint::TensorView> tensors = replica.Tensors();
+  std::vector<size_t> sizes;
+  for (const checkpoint::TensorView& tensor : tensors) sizes.push_back(tensor.data.size());
+  const checkpoint::PartRange part = checkpoint::PartOf(sizes, world_, rank_);
+  writer_.Submit(id, rank_, std::span(tensors).subspan(part.begin, part.end - part.begin),
+                 replica.Counters());
+  submitted_ = id;
+}
+
+void Checkpointer::OnWritten(const checkpoint::WriteResult& result) {
+  {
+    std::lock_guard lock(mutex_);
+    written_ = result;
+    if (result.status.ok()) last_durable_step_ = result.id.step;
+  }
+  metrics_.checkpoint_seconds.Observe(result.seconds);
+  if (result.status.ok()) {
+    metrics_.checkpoints_written.Increment();
+    events_.Send(result.id.round, ShardDurable{.step = result.id.step,
+                                               .digest = result.digest,
+                                               .seconds = result.seconds,
+                                               .bytes = result.bytes});
+    return;
+  }
+  metrics_.checkpoints_failed.Increment();
+  log::Error("checkpoint not written", {{"step", result.id.step}, {"error", result.status}});
+  events_.Send(result.id.round,
+               CheckpointFailed{.step = result.id.step, .message = Message(result.status)});
+}
+
+absl::Status Checkpointer::WaitUntilDurable(int64_t step, Duration timeout) {
+  RM_RETURN_IF_ERROR(writer_.Flush(timeout));
+  if (Exists(step)) return absl::OkStatus();
+  std::lock_guard lock(mutex_);
+  if (written_.id.step == step) return written_.status;
+  return absl::InternalError("no checkpoint of this step was written");
+}
+
+int64_t Checkpointer::last_durable_step() const {
+  std::lock_guard lock(mutex_);
+  return last_durable_step_;
+}
+
+bool Checkpointer::Exists(int64_t step) const {
+  return std::any_of(existing_.begin(), existing_.end(),
+                     [&](const CheckpointRef& ref) { return ref.id.step == step; });
+}
+
+void Checkpointer::OnCommitted(std::span<const CheckpointCommitted> news) {
+  for (const CheckpointCommitted& committed : news) {
+    std::erase_if(existing_, [&](const CheckpointRef& ref) {
+      return ref.id == committed.checkpoint.id;
+    });
+    existing_.insert(existing_.begin(), committed.checkpoint);
+    for (const CheckpointRef& dropped : committed.dropped) Remove(dropped);
+  }
+}
+
+// Never the newest, whoever says so: a job without a checkpoint begins anew.
+void Checkpointer::Remove(const CheckpointRef& dropped) {
+  if (!existing_.empty() && existing_.front().id == dropped.id) return;
+  std::erase_if(existing_, [&](const CheckpointRef& ref) { return ref.id == dropped.id; });
+  if (rank_ != 0) return;
+  const absl::Status removed = checkpoint::RemoveCheckpoint(plan_.directory, dropped.id);
+  if (!removed.ok()) log::Warning("old checkpoint not removed", {{"error", removed}});
+}
+
+}  // namespace ringmaster::train

@@ -1,0 +1,255 @@
+#include "runtime/train/round_runner.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "common/log.h"
+#include "common/status.h"
+#include "proto/ringmaster/training/v1alpha1/trainer.api.h"
+#include "runtime/train/restore.h"
+
+namespace ringmaster::train {
+namespace {
+
+bool AllFinite(std::span<const float> values) {
+  return std::all_of(values.begin(), values.end(), [](float v) { return std::isfinite(v); });
+}
+
+}  // namespace
+
+RoundRunner::RoundRunner(const RoundContext& context, const Round& round,
+                         collectives::Communicator& communicator)
+    : context_(context),
+      round_(round),
+      communicator_(communicator),
+      stream_(context.workload.seed(), context.workload.train().size()),
+      samples_(static_cast<size_t>(context.workload.batch())),
+      positions_(samples_.size()),
+      total_(StepVector<float>::Size(context.workload.layout())),
+      own_statistics_(context.workload.layout().state_floats),
+      meter_(context.workload, context.metrics, context.options.progress_period) {}
+
+absl::StatusOr<Ending> RoundRunner::Run() {
+  const absl::Status status = Train();
+  if (ending_) return *ending_;
+  return status.ok() ? absl::InternalError("a round ended without an ending") : status;
+}
+
+absl::Status RoundRunner::Train() {
+  RM_RETURN_IF_ERROR(AgreeOnWorkload());
+  RM_RETURN_IF_ERROR(Restore());
+  RM_RETURN_IF_ERROR(PrepareSum());
+  while (!done()) {
+    RM_ASSIGN_OR_RETURN(const Decisions decided, Step());
+    if (EvaluationIsDue()) RM_RETURN_IF_ERROR(Evaluate());
+    if (decided.drain && !done()) return LeaveDrained();
+    if (done()) break;
+    if (decided.checkpoint || context_.checkpointer.DueBySteps(step())) {
+      context_.checkpointer.Submit(context_.replica);
+    }
+    context_.checkpointer.OnCommitted(context_.inbox.TakeCommitted());
+    if (meter_.IsDue()) context_.events.Send(round_.number, meter_.Take(context_.replica));
+  }
+  return Finish();
+}
+
+// Workers on other data or another configuration would train on in silence, each something else.
+absl::Status RoundRunner::AgreeOnWorkload() {
+  const std::string mine = context_.workload.Fingerprint();
+  RM_ASSIGN_OR_RETURN(
+      const std::vector<std::string> all,
+      communicator_.AllgatherBytes(std::as_bytes(std::span(mine)), "workload"));
+  for (size_t rank = 1; rank < all.size(); ++rank) {
+    if (all[rank] == all[0]) continue;
+    return End(contract::kExitBadData,
+               fmt::format("worker {} has other data or another configuration than worker 0: its "
+                           "data file must be the same",
+                           rank));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RoundRunner::Restore() {
+  const auto rejected = [this](const checkpoint::CheckpointRef& ref, const absl::Status& why) {
+    context_.metrics.checkpoints_rejected.Increment();
+    log::Warning("checkpoint does not load", {{"step", ref.id.step}, {"error", why}});
+    context_.events.Send(round_.number,
+                         CheckpointRejected{.step = ref.id.step, .message = Message(why)});
+  };
+  RM_RETURN_IF_ERROR(RestoreNewest(communicator_, context_.checkpointer.directory(),
+                                   round_.checkpoints, context_.replica, rejected));
+  context_.checkpointer.StartRound(round_);
+  log::Info("round begins", {{"round", round_.number},
+                             {"rank", round_.rank},
+                             {"workers", round_.members.size()},
+                             {"step", step()}});
+  context_.events.Send(round_.number, meter_.Take(context_.replica));
+  return absl::OkStatus();
+}
+
+absl::Status RoundRunner::PrepareSum() {
+  auto sum = MakeGradientSum({.shards = round_.shards,
+                              .batch = context_.workload.batch(),
+                              .elements = total_.size(),
+                              .world = communicator_.world(),
+                              .rank = communicator_.rank(),
+                              .arrival_order = context_.options.debug.arrival_order});
+  if (!sum.ok()) return End(contract::kExitBadConfig, Message(sum.status()));
+  sum_ = *std::move(sum);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<RoundRunner::Decisions> RoundRunner::Step() {
+  meter_.StepBegins();
+  const uint64_t first =
+      data::FirstPosition(context_.replica.step(), context_.workload.batch());
+  stream_.Read(first, samples_);
+  std::iota(positions_.begin(), positions_.end(), first);
+  checkpoint_wanted_ |= context_.inbox.TakeCheckpointRequest();
+  checkpoint_wanted_ |= round_.rank == 0 && context_.checkpointer.DueByTime();
+  RM_RETURN_IF_ERROR(ComputeShards());
+  meter_.ShardsComputed(own_samples_);
+  RM_RETURN_IF_ERROR(sum_->Reduce(communicator_, total_.span()));
+  meter_.Reduced(communicator_.stats());
+  const StepVector<const float> sums(context_.workload.layout(), total_.span());
+  RM_RETURN_IF_ERROR(Commit(sums));
+  const Decisions decided{.drain = sums[Scalar::kDrain] > 0,
+                          .checkpoint = sums[Scalar::kCheckpoint] > 0};
+  if (decided.checkpoint) checkpoint_wanted_ = false;
+  return decided;
+}
+
+absl::Status RoundRunner::ComputeShards() {
+  const collectives::ShardRange owned = sum_->owned();
+  std::fill(own_statistics_.span().begin(), own_statistics_.span().end(), 0.0F);
+  own_samples_ = 0;
+  const auto first_row = static_cast<uint64_t>(sum_->RowsOf(owned.begin).begin);
+  if (context_.options.debug.local_streams) {
+    for (uint64_t& position : positions_) position -= first_row;
+  }
+  for (int shard = owned.begin; shard < owned.end; ++shard) {
+    const data::RowRange rows = sum_->RowsOf(shard);
+    RM_ASSIGN_OR_RETURN(const StepVector<float> contribution,
+                        context_.shards.Run(rows, samples_, positions_));
+    SetFlags(shard, contribution);
+    RM_RETURN_IF_ERROR(sum_->Add(shard, contribution.all()));
+    own_samples_ += rows.size();
+    std::transform(contribution.statistics().begin(), contribution.statistics().end(),
+                   own_statistics_.span().begin(), own_statistics_.span().begin(),
+                   std::plus<float>());
+  }
+  return absl::OkStatus();
+}
+
+// A rank's flags travel once, with its first shard.
+void RoundRunner::SetFlags(int shard, const StepVector<float>& contribution) {
+  if (shard != sum_->owned().begin) return;
+  contribution[Scalar::kDrain] = context_.inbox.draining() ? 1.0F : 0.0F;
+  contribution[Scalar::kCheckpoint] = checkpoint_wanted_ ? 1.0F : 0.0F;
+}
+
+absl::Status RoundRunner::Commit(const StepVector<const float>& sums) {
+  const double loss = sums[Scalar::kLoss] / context_.workload.labels_per_batch();
+  const bool finite = std::isfinite(loss) && AllFinite(sums.gradients());
+  const auto policy = context_.workload.config().non_finite_loss;
+  if (!finite && policy != training::v1alpha1::NonFiniteLoss::kSkip) {
+    return End(contract::kExitDiverged,
+               fmt::format("the loss or a gradient is not a finite number in step {} (loss {}): "
+                           "lower the learning rate, or set nonFiniteLoss: Skip",
+                           step() + 1, loss));
+  }
+  StepSums step_sums{.gradients = sums.gradients(),
+                     .statistics = sums.statistics(),
+                     .statistics_samples = context_.workload.batch(),
+                     .mean_loss = loss};
+  if (context_.options.debug.local_statistics) {
+    step_sums.statistics = own_statistics_.span();
+    step_sums.statistics_samples = own_samples_;
+  }
+  RM_RETURN_IF_ERROR(context_.replica.Commit(step_sums, samples_, !finite));
+  meter_.Committed(context_.replica, !finite);
+  if (!finite) log::Warning("step left out: its loss is not finite", {{"step", step()}});
+  return absl::OkStatus();
+}
+
+// After the step in which another `everyEpochs` were completed; the last step is always evaluated.
+bool RoundRunner::EvaluationIsDue() const {
+  if (done()) return true;
+  const double every = context_.workload.config().evaluation.every_epochs;
+  if (every <= 0) return false;
+  const uint64_t steps = context_.replica.step();
+  return std::floor(context_.workload.EpochsAfter(steps) / every) >
+         std::floor(context_.workload.EpochsAfter(steps - 1) / every);
+}
+
+absl::Status RoundRunner::Evaluate() {
+  RM_ASSIGN_OR_RETURN(const Evaluation result, context_.evaluator.Run(communicator_));
+  context_.replica.SetAccuracy(result.accuracy);
+  context_.metrics.accuracy.Set(result.accuracy);
+  if (round_.rank == 0) {
+    log::Info("evaluated", {{"step", step()},
+                            {"epoch", fmt::format("{:.2f}",
+                                                  context_.workload.EpochsAfter(
+                                                      context_.replica.step()))},
+                            {"loss", fmt::format("{:.4f}", context_.replica.loss())},
+                            {"accuracy", fmt::format("{:.4f}", result.accuracy)}});
+  }
+  context_.events.Send(round_.number, meter_.Take(context_.replica));
+  return absl::OkStatus();
+}
+
+// The run's last checkpoint: what it was for. All ranks learn whether all parts are on disk; then
+// they give the operator a moment to make it exist, so that what it drops can still be deleted.
+absl::Status RoundRunner::WriteLast() {
+  Checkpointer& checkpointer = context_.checkpointer;
+  checkpointer.OnCommitted(context_.inbox.TakeCommitted());
+  checkpointer.Submit(context_.replica);
+  const absl::Status mine =
+      checkpointer.WaitUntilDurable(step(), context_.options.flush_timeout);
+  const int64_t durable = mine.ok() ? 1 : 0;
+  int64_t everywhere = 0;
+  RM_RETURN_IF_ERROR(communicator_.AllreduceInt64(collectives::IntReduction::kMin, {&durable, 1},
+                                                  {&everywhere, 1}, "checkpoint durable"));
+  if (everywhere == 0) {
+    return End(contract::kExitNoResource,
+               fmt::format("the checkpoint of step {} could not be written: {}", step(),
+                           mine.ok() ? "another worker failed" : Message(mine)));
+  }
+  const SteadyTime deadline =
+      std::chrono::steady_clock::now() + context_.options.commit_timeout;
+  while (!checkpointer.Exists(step()) && !context_.inbox.RoundIsOver()) {
+    const auto left = std::chrono::duration_cast<Duration>(deadline - std::chrono::steady_clock::now());
+    if (left <= Duration::zero()) break;
+    checkpointer.OnCommitted(context_.inbox.WaitForCommitted(left));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RoundRunner::Finish() {
+  RM_RETURN_IF_ERROR(WriteLast());
+  const Finished finished{.weights_sha256 = context_.replica.WeightsDigest(),
+                          .steps = step(),
+                          .accuracy = context_.replica.accuracy(),
+                          .loss = context_.replica.loss()};
+  context_.events.Send(round_.number, meter_.Take(context_.replica));
+  context_.events.Send(round_.number, finished);
+  return End(contract::kExitOk, fmt::format("finished at step {}: weights sha256:{}", step(),
+                                            finished.weights_sha256));
+}
+
+absl::Status RoundRunner::LeaveDrained() {
+  RM_RETURN_IF_ERROR(WriteLast());
+  context_.events.Send(round_.number, Drained{.step = step()});
+  return End(contract::kExitOk, fmt::format("drained at step {}", step()));
+}
+
+absl::Status RoundRunner::End(int exit_code, const std::string& message) {
+  ending_ = Ending{.exit_code = exit_code, .message = message};
+  return absl::CancelledError(message);
+}
+
+}  // namespace ringmaster::train

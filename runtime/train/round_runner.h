@@ -1,0 +1,96 @@
+// RoundRunner: one rank's part in one round, from agreeing where to begin to the end of training or of
+// the round.
+//
+// A step: compute the owned shards, reduce, and only then commit. Whatever all ranks must decide alike
+// (a drain, a checkpoint by time or on request) travels as a flag in the same sum as the gradients, so
+// that they find it set after the same step.
+#ifndef RINGMASTER_RUNTIME_TRAIN_ROUND_RUNNER_H_
+#define RINGMASTER_RUNTIME_TRAIN_ROUND_RUNNER_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "runtime/collectives/communicator.h"
+#include "runtime/data/sample_stream.h"
+#include "runtime/train/checkpointer.h"
+#include "runtime/train/ending.h"
+#include "runtime/train/evaluator.h"
+#include "runtime/train/gradient_sum.h"
+#include "runtime/train/inbox.h"
+#include "runtime/train/options.h"
+#include "runtime/train/progress_meter.h"
+#include "runtime/train/replica.h"
+#include "runtime/train/shard_runner.h"
+
+namespace ringmaster::train {
+
+// What a session has for all its rounds. Everything outlives the runner.
+struct RoundContext {
+  const SessionOptions& options;
+  const Workload& workload;
+  Replica& replica;
+  ShardRunner& shards;
+  Evaluator& evaluator;
+  Checkpointer& checkpointer;
+  Inbox& inbox;
+  EventSink& events;
+  TrainerMetrics& metrics;
+};
+
+// Lives for one Run, on the session's thread.
+class RoundRunner {
+ public:
+  RoundRunner(const RoundContext& context, const Round& round,
+              collectives::Communicator& communicator);
+
+  // How the session ends, or an error: the communicator's, when the round is over, or one of this
+  // rank's own, when the communicator is still whole.
+  absl::StatusOr<Ending> Run();
+
+ private:
+  // What the ranks decided together in a step.
+  struct Decisions {
+    bool drain = false;
+    bool checkpoint = false;
+  };
+
+  absl::Status Train();
+  absl::Status AgreeOnWorkload();
+  absl::Status Restore();
+  absl::Status PrepareSum();
+  absl::StatusOr<Decisions> Step();
+  absl::Status ComputeShards();
+  void SetFlags(int shard, const StepVector<float>& contribution);
+  absl::Status Commit(const StepVector<const float>& sums);
+  absl::Status Evaluate();
+  bool EvaluationIsDue() const;
+  absl::Status WriteLast();
+  absl::Status Finish();
+  absl::Status LeaveDrained();
+  absl::Status End(int exit_code, const std::string& message);
+
+  int64_t step() const { return static_cast<int64_t>(context_.replica.step()); }
+  bool done() const { return context_.replica.step() >= context_.workload.total_steps(); }
+
+  const RoundContext& context_;
+  const Round& round_;
+  collectives::Communicator& communicator_;
+  std::unique_ptr<GradientSum> sum_;
+  data::SampleStream stream_;
+  std::vector<uint32_t> samples_;    // of the whole batch
+  std::vector<uint64_t> positions_;  // their places in the stream
+  FloatBuffer total_;
+  FloatBuffer own_statistics_;  // DebugSwitches::local_statistics
+  int64_t own_samples_ = 0;
+  bool checkpoint_wanted_ = false;
+  ProgressMeter meter_;
+  std::optional<Ending> ending_;
+};
+
+}  // namespace ringmaster::train
+
+#endif  // RINGMASTER_RUNTIME_TRAIN_ROUND_RUNNER_H_

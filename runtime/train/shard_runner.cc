@@ -1,0 +1,56 @@
+#include "runtime/train/shard_runner.h"
+
+#include <utility>
+
+#include "common/status.h"
+#include "runtime/nn/binding.h"
+#include "runtime/nn/running_statistics.h"
+
+namespace ringmaster::train {
+
+ShardRunner::ShardRunner(const Workload& workload, kernels::Selection kernels,
+                         std::span<float> weights)
+    : workload_(workload),
+      kernels_(kernels),
+      weights_(weights),
+      contribution_(StepVector<float>::Size(workload.layout())) {}
+
+absl::StatusOr<ShardRunner::Prepared*> ShardRunner::PreparedFor(int64_t samples) {
+  if (const auto found = prepared_.find(samples); found != prepared_.end()) return &found->second;
+  RM_ASSIGN_OR_RETURN(const nn::Model model, workload_.Build(nn::Mode::kTraining, samples));
+  Prepared made;
+  RM_ASSIGN_OR_RETURN(made.executor, graph::Executor::Compile(model.graph, {.kernels = kernels_}));
+  made.inputs = tensor::Tensor(model.inputs.shape, model.inputs.dtype);
+  made.labels = tensor::Tensor(model.labels.shape, model.labels.dtype);
+  graph::Executor& executor = *made.executor;
+  const StepVector<float> out(workload_.layout(), contribution_.span());
+  RM_RETURN_IF_ERROR(executor.Bind(nn::kInputs, made.inputs));
+  RM_RETURN_IF_ERROR(executor.Bind(nn::kLabels, made.labels));
+  RM_RETURN_IF_ERROR(nn::BindParameters(model, weights_, executor));
+  RM_RETURN_IF_ERROR(nn::BindGradients(model, out.gradients(), executor));
+  RM_RETURN_IF_ERROR(nn::BindStatistics(model, out.statistics(), executor));
+  return &prepared_.emplace(samples, std::move(made)).first->second;
+}
+
+absl::StatusOr<StepVector<float>> ShardRunner::Run(data::RowRange range,
+                                                   std::span<const uint32_t> samples,
+                                                   std::span<const uint64_t> positions) {
+  RM_ASSIGN_OR_RETURN(Prepared * prepared, PreparedFor(range.size()));
+  const auto begin = static_cast<size_t>(range.begin);
+  const auto count = static_cast<size_t>(range.size());
+  RM_RETURN_IF_ERROR(workload_.train().Fill(samples.subspan(begin, count), prepared->inputs,
+                                            prepared->labels));
+  RM_RETURN_IF_ERROR(prepared->executor->Run(
+      {.seed = workload_.seed(), .sample_positions = positions.subspan(begin, count)}));
+  const StepVector<float> out(workload_.layout(), contribution_.span());
+  nn::WeighStatistics(range.size(), out.statistics());
+  RM_ASSIGN_OR_RETURN(const tensor::Tensor loss, prepared->executor->Output(nn::kLossSum));
+  RM_ASSIGN_OR_RETURN(const tensor::Tensor correct, prepared->executor->Output(nn::kCorrect));
+  out[Scalar::kLoss] = loss.data<float>()[0];
+  out[Scalar::kCorrect] = correct.data<float>()[0];
+  out[Scalar::kDrain] = 0;
+  out[Scalar::kCheckpoint] = 0;
+  return out;
+}
+
+}  // namespace ringmaster::train

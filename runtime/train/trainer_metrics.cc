@@ -1,0 +1,67 @@
+#include "runtime/train/trainer_metrics.h"
+
+#include <string>
+#include <vector>
+
+namespace ringmaster::train {
+namespace {
+
+constexpr char kPrefix[] = "ringmaster_trainer_";
+
+std::string Name(const char* what) {
+  return std::string(kPrefix) + what;
+}
+
+// A tenth of a millisecond to about ten minutes.
+const std::vector<double>& Seconds() {
+  static const auto* buckets =
+      new std::vector<double>(metrics::ExponentialBuckets(1e-4, 2, 23));
+  return *buckets;
+}
+
+metrics::Counter& Bytes(metrics::Registry& registry, const char* direction) {
+  return registry.AddCounter(Name("allreduce_bytes_total"),
+                             "Bytes of gradients that this worker exchanged with its peers.",
+                             {{"direction", direction}});
+}
+
+metrics::Counter& Checkpoints(metrics::Registry& registry, const char* result) {
+  return registry.AddCounter(Name("checkpoints_total"),
+                             "This worker's checkpoint files, by what became of them.",
+                             {{"result", result}});
+}
+
+}  // namespace
+
+TrainerMetrics::TrainerMetrics(metrics::Registry& registry)
+    : step_seconds(registry.AddHistogram(
+          Name("step_seconds"), "Time of a step, waiting for peers included.", Seconds())),
+      compute_seconds(registry.AddHistogram(
+          Name("compute_seconds"), "Time of a step's forward and backward passes on this worker.",
+          Seconds())),
+      allreduce_seconds(registry.AddHistogram(
+          Name("allreduce_seconds"), "Time of a step's reduction of gradients.", Seconds())),
+      checkpoint_seconds(registry.AddHistogram(
+          Name("checkpoint_seconds"), "Time to write this worker's part of a checkpoint.",
+          Seconds())),
+      steps(registry.AddCounter(Name("steps_total"), "Steps committed, repeated ones included.")),
+      skipped_steps(registry.AddCounter(Name("skipped_steps_total"),
+                                        "Steps left out because the loss was not finite.")),
+      samples(registry.AddCounter(Name("samples_total"),
+                                  "Samples that this worker computed, repeated ones included.")),
+      sent_bytes(Bytes(registry, "sent")),
+      received_bytes(Bytes(registry, "received")),
+      checkpoints_written(Checkpoints(registry, "written")),
+      checkpoints_failed(Checkpoints(registry, "failed")),
+      checkpoints_rejected(Checkpoints(registry, "rejected")),
+      rounds(registry.AddCounter(Name("rounds_total"), "Rounds that this worker took part in.")),
+      rounds_lost(registry.AddCounter(Name("rounds_lost_total"),
+                                      "Rounds that ended because a peer was lost.")),
+      samples_per_second(registry.AddGauge(Name("samples_per_second"),
+                                           "Samples per second of the whole job, lately.")),
+      loss(registry.AddGauge(Name("loss"), "Mean loss of the last step.")),
+      accuracy(registry.AddGauge(Name("accuracy"),
+                                 "Share of held-out samples that the last evaluation got right.")),
+      step(registry.AddGauge(Name("step"), "The last committed step.")) {}
+
+}  // namespace ringmaster::train

@@ -1,0 +1,34 @@
+// The trainer's series. All names begin with ringmaster_trainer_. Thread-safe.
+#ifndef RINGMASTER_RUNTIME_TRAIN_TRAINER_METRICS_H_
+#define RINGMASTER_RUNTIME_TRAIN_TRAINER_METRICS_H_
+
+#include "common/metrics.h"
+
+namespace ringmaster::train {
+
+struct TrainerMetrics {
+  explicit TrainerMetrics(metrics::Registry& registry);
+
+  metrics::Histogram& step_seconds;        // whole steps, waiting for peers included
+  metrics::Histogram& compute_seconds;     // this rank's forward and backward
+  metrics::Histogram& allreduce_seconds;   // from the rank's own gradients to the sum
+  metrics::Histogram& checkpoint_seconds;  // writing this rank's file
+  metrics::Counter& steps;
+  metrics::Counter& skipped_steps;
+  metrics::Counter& samples;
+  metrics::Counter& sent_bytes;
+  metrics::Counter& received_bytes;
+  metrics::Counter& checkpoints_written;
+  metrics::Counter& checkpoints_failed;
+  metrics::Counter& checkpoints_rejected;
+  metrics::Counter& rounds;
+  metrics::Counter& rounds_lost;
+  metrics::Gauge& samples_per_second;
+  metrics::Gauge& loss;
+  metrics::Gauge& accuracy;
+  metrics::Gauge& step;
+};
+
+}  // namespace ringmaster::train
+
+#endif  // RINGMASTER_RUNTIME_TRAIN_TRAINER_METRICS_H_

@@ -1,0 +1,70 @@
+// Workload: what a job trains, read and checked before any worker trains: its data, its network's
+// layout, and the length of the run. The same on every rank, whatever the world size.
+//
+// Immutable once made; reading it from several threads is safe.
+#ifndef RINGMASTER_RUNTIME_TRAIN_WORKLOAD_H_
+#define RINGMASTER_RUNTIME_TRAIN_WORKLOAD_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "runtime/data/dataset.h"
+#include "runtime/kernels/kernel.h"
+#include "runtime/nn/model.h"
+#include "runtime/optim/schedule.h"
+
+namespace ringmaster::training::v1alpha1 {
+struct TrainerConfig;
+}  // namespace ringmaster::training::v1alpha1
+
+namespace ringmaster::train {
+
+class Workload {
+ public:
+  // Reads the data whole. `config` must outlive the workload. Errors are data::Load's.
+  static absl::StatusOr<Workload> Load(const training::v1alpha1::TrainerConfig& config,
+                                       const std::string& workspace);
+
+  // Builds the network and prepares its kernels once, to see that it fits the data.
+  // kInvalidArgument or kUnimplemented, naming the layer.
+  absl::Status CheckModel(kernels::Selection kernels);
+
+  // The network for `batch` samples.
+  absl::StatusOr<nn::Model> Build(nn::Mode mode, int64_t batch) const;
+
+  const training::v1alpha1::TrainerConfig& config() const { return *config_; }
+  const data::Dataset& train() const { return *splits_.train; }
+  const data::Dataset& held_out() const { return *splits_.held_out; }
+  const std::string& data_fingerprint() const { return splits_.fingerprint; }
+
+  int64_t batch() const;
+  uint64_t seed() const;
+  uint64_t total_steps() const { return total_steps_; }
+  optim::RunLength run_length() const;
+  // Labels in a batch: what sums are divided by.
+  double labels_per_batch() const;
+  double EpochsAfter(uint64_t steps) const;
+
+  // After CheckModel: where parameters and states lie in flat buffers.
+  const nn::Model& layout() const { return layout_; }
+  // A digest of what decides the bits of this worker's kernels: implementations and threads.
+  const std::string& kernels_digest() const { return kernels_digest_; }
+  // "lenet-bn, 61,514 parameters"
+  std::string Describe() const;
+  // What all ranks of a round must have in common, as a digest.
+  std::string Fingerprint() const;
+
+ private:
+  Workload(const training::v1alpha1::TrainerConfig& config, data::Splits splits);
+
+  const training::v1alpha1::TrainerConfig* config_;
+  data::Splits splits_;
+  uint64_t total_steps_ = 0;
+  nn::Model layout_;
+  std::string kernels_digest_;
+};
+
+}  // namespace ringmaster::train
+
+#endif  // RINGMASTER_RUNTIME_TRAIN_WORKLOAD_H_
