@@ -26,8 +26,7 @@ void Checkpointer::StartRound(const Round& round) {
   existing_ = round.checkpoints;
   last_ = std::chrono::steady_clock::now();
   if (rank_ != 0) return;
-  const auto removed =
-      checkpoint::RemoveLeftovers(plan_.directory, plan_.job, round_, existing_);
+  const auto removed = checkpoint::RemoveLeftovers(plan_.directory, plan_.job, round_, existing_);
   if (!removed.ok()) {
     log::Warning("could not remove what earlier rounds left behind", {{"error", removed.status()}});
   } else if (!removed->empty()) {
@@ -37,8 +36,8 @@ void Checkpointer::StartRound(const Round& round) {
 }
 
 bool Checkpointer::DueByTime() const {
-  return plan_.every_seconds > 0 && std::chrono::steady_clock::now() - last_ >=
-                                        std::chrono::seconds(plan_.every_seconds);
+  return plan_.every_seconds > 0 &&
+         std::chrono::steady_clock::now() - last_ >= std::chrono::seconds(plan_.every_seconds);
 }
 
 bool Checkpointer::DueBySteps(int64_t step) const {
@@ -46,9 +45,8 @@ bool Checkpointer::DueBySteps(int64_t step) const {
 }
 
 void Checkpointer::Submit(Replica& replica) {
-  const checkpoint::CheckpointId id{.step = static_cast<int64_t>(replica.step()),
-                                    .round = round_,
-                                    .world_size = world_};
+  const checkpoint::CheckpointId id{
+      .step = static_cast<int64_t>(replica.step()), .round = round_, .world_size = world_};
   last_ = std::chrono::steady_clock::now();
   if (id == submitted_ || Exists(id.step)) return;
   const std::vector<checkpoint::TensorView> tensors = replica.Tensors();
@@ -101,9 +99,8 @@ bool Checkpointer::Exists(int64_t step) const {
 
 void Checkpointer::OnCommitted(std::span<const CheckpointCommitted> news) {
   for (const CheckpointCommitted& committed : news) {
-    std::erase_if(existing_, [&](const CheckpointRef& ref) {
-      return ref.id == committed.checkpoint.id;
-    });
+    std::erase_if(existing_,
+                  [&](const CheckpointRef& ref) { return ref.id == committed.checkpoint.id; });
     existing_.insert(existing_.begin(), committed.checkpoint);
     for (const CheckpointRef& dropped : committed.dropped) Remove(dropped);
   }

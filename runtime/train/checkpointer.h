@@ -34,7 +34,8 @@ class Checkpointer {
   // `events` and `metrics` must outlive it.
   Checkpointer(CheckpointPlan plan, EventSink& events, TrainerMetrics& metrics);
 
-  // Checkpoints of this rank from now on belong to `round`. Rank 0 removes what earlier rounds left.
+  // Checkpoints of this rank from now on belong to `round`. Rank 0 removes what earlier rounds
+  // left.
   void StartRound(const Round& round);
 
   // Whether the interval in seconds has passed since the last checkpoint or the round's start. Only

@@ -24,8 +24,8 @@ collectives::ShardRange BlocksOf(int blocks, int world, int rank) {
 
 }  // namespace
 
-Evaluator::Evaluator(const Workload& workload, kernels::Selection kernels,
-                     std::span<float> weights, std::span<float> states)
+Evaluator::Evaluator(const Workload& workload, kernels::Selection kernels, std::span<float> weights,
+                     std::span<float> states)
     : workload_(workload), kernels_(kernels), weights_(weights), states_(states) {}
 
 absl::StatusOr<Evaluator::Prepared*> Evaluator::PreparedFor(int64_t samples) {
@@ -46,8 +46,7 @@ absl::StatusOr<Evaluator::Sums> Evaluator::RunBlock(data::RowRange rows) {
   RM_ASSIGN_OR_RETURN(Prepared * prepared, PreparedFor(rows.size()));
   std::vector<uint32_t> samples(static_cast<size_t>(rows.size()));
   std::iota(samples.begin(), samples.end(), static_cast<uint32_t>(rows.begin));
-  RM_RETURN_IF_ERROR(
-      workload_.held_out().Fill(samples, prepared->inputs, prepared->labels));
+  RM_RETURN_IF_ERROR(workload_.held_out().Fill(samples, prepared->inputs, prepared->labels));
   RM_RETURN_IF_ERROR(prepared->executor->Run({}));
   RM_ASSIGN_OR_RETURN(const tensor::Tensor loss, prepared->executor->Output(nn::kLossSum));
   RM_ASSIGN_OR_RETURN(const tensor::Tensor correct, prepared->executor->Output(nn::kCorrect));

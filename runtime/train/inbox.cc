@@ -55,8 +55,7 @@ void Inbox::Changed() {
 
 Wake Inbox::WaitForRound(Duration timeout) {
   std::unique_lock lock(mutex_);
-  const bool woken =
-      changed_.wait_for(lock, timeout, [this] { return OverLocked() || draining_; });
+  const bool woken = changed_.wait_for(lock, timeout, [this] { return OverLocked() || draining_; });
   if (!woken) return Wake::kDeadline;
   if (stopped_) return Wake::kStopped;
   if (closed_) return Wake::kClosed;

@@ -1,7 +1,7 @@
 // What the trainer was told and has not acted on yet. The channel's thread puts commands in at any
 // time; the session looks at step boundaries, and is woken inside a collective operation when a
-// command ends the round. It holds what each kind of command amounts to, not a queue: only the newest
-// round matters, and a drain stays a drain.
+// command ends the round. It holds what each kind of command amounts to, not a queue: only the
+// newest round matters, and a drain stays a drain.
 //
 // Thread-safe.
 #ifndef RINGMASTER_RUNTIME_TRAIN_INBOX_H_

@@ -1,6 +1,6 @@
-// What a trainer is told and what it tells, as plain values. The channel (channel.h) translates them
-// to and from the protocol's messages (proto/ringmaster/rendezvous/v1), whose comments say what each
-// means to the operator.
+// What a trainer is told and what it tells, as plain values. The channel (channel.h) translates
+// them to and from the protocol's messages (proto/ringmaster/rendezvous/v1), whose comments say
+// what each means to the operator.
 #ifndef RINGMASTER_RUNTIME_TRAIN_MESSAGES_H_
 #define RINGMASTER_RUNTIME_TRAIN_MESSAGES_H_
 

@@ -10,8 +10,8 @@
 
 namespace ringmaster::train {
 
-// Each breaks one of the rules that make the bits independent of the world size. They exist so that a
-// test sees that a comparison of digests would notice; no manifest can set them
+// Each breaks one of the rules that make the bits independent of the world size. They exist so that
+// a test sees that a comparison of digests would notice; no manifest can set them
 // (RINGMASTER_DEBUG_ARRIVAL_ORDER, _LOCAL_STREAMS and _LOCAL_STATISTICS do).
 struct DebugSwitches {
   bool arrival_order = false;     // gradients are added by rank, not in the tree's order
@@ -22,7 +22,8 @@ struct DebugSwitches {
 struct SessionOptions {
   std::string workspace = ".";  // what relative paths start from
   std::string job;              // "namespace/name"
-  std::string listen = "127.0.0.1:0";  // numeric address:port for the peers; port 0 takes a free one
+  std::string listen =
+      "127.0.0.1:0";  // numeric address:port for the peers; port 0 takes a free one
   kernels::Selection kernels = kernels::Selection::kFastest;
   DebugSwitches debug;
 

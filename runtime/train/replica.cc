@@ -64,8 +64,8 @@ absl::Status Replica::Commit(const StepSums& sums, std::span<const uint32_t> row
                        {.step = step_,
                         .learning_rate = LearningRate(*workload_, step_),
                         .gradient_scale = 1.0 / workload_->labels_per_batch()});
-    nn::FoldStatistics(workload_->layout(), sums.statistics,
-                       sums.statistics_samples, states_.span());
+    nn::FoldStatistics(workload_->layout(), sums.statistics, sums.statistics_samples,
+                       states_.span());
     loss_ = sums.mean_loss;
   }
   ++step_;

@@ -61,8 +61,8 @@ class Replica {
   //   kDataLoss            its counters are not what we write
   absl::Status Restore(const checkpoint::Checkpoint& checkpoint);
 
-  // sha256, in hexadecimal, over parameters and running statistics in the order of their names, each
-  // name followed by a zero byte.
+  // sha256, in hexadecimal, over parameters and running statistics in the order of their names,
+  // each name followed by a zero byte.
   std::string WeightsDigest();
 
  private:

@@ -85,9 +85,8 @@ std::vector<TensorView> Replica::Tensors() {
   }
   for (const optim::StateBuffer& buffer : optimizer_->state()) {
     for (const nn::Parameter& parameter : layout.parameters) {
-      tensors.push_back(ViewOf(parameter,
-                               fmt::format("optimizer.{}.{}", buffer.name, parameter.name),
-                               buffer.values));
+      tensors.push_back(ViewOf(
+          parameter, fmt::format("optimizer.{}.{}", buffer.name, parameter.name), buffer.values));
     }
   }
   return tensors;

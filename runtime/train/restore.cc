@@ -34,9 +34,8 @@ std::vector<CheckpointRef> Decode(const std::string& text) {
 absl::StatusOr<std::vector<CheckpointRef>> ListOfRankZero(
     collectives::Communicator& communicator, std::span<const CheckpointRef> candidates) {
   const std::string mine = communicator.rank() == 0 ? Encode(candidates) : "";
-  RM_ASSIGN_OR_RETURN(
-      const std::vector<std::string> lists,
-      communicator.AllgatherBytes(std::as_bytes(std::span(mine)), "checkpoints"));
+  RM_ASSIGN_OR_RETURN(const std::vector<std::string> lists,
+                      communicator.AllgatherBytes(std::as_bytes(std::span(mine)), "checkpoints"));
   return Decode(lists.front());
 }
 

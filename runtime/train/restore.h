@@ -14,14 +14,13 @@
 namespace ringmaster::train {
 
 // Restores `replica` from the newest of rank 0's `candidates` (newest first) that loads on every
-// rank, or resets it to step 0 when none does. `rejected` is called, on the ranks concerned, for each
-// that does not load. Every rank calls it. Blocks on the disk and on peers; fails only as the
+// rank, or resets it to step 0 when none does. `rejected` is called, on the ranks concerned, for
+// each that does not load. Every rank calls it. Blocks on the disk and on peers; fails only as the
 // communicator's operations do, and then leaves the replica in any state.
-absl::Status RestoreNewest(collectives::Communicator& communicator,
-                           const std::filesystem::path& directory,
-                           std::span<const checkpoint::CheckpointRef> candidates, Replica& replica,
-                           const std::function<void(const checkpoint::CheckpointRef&,
-                                                    const absl::Status&)>& rejected);
+absl::Status RestoreNewest(
+    collectives::Communicator& communicator, const std::filesystem::path& directory,
+    std::span<const checkpoint::CheckpointRef> candidates, Replica& replica,
+    const std::function<void(const checkpoint::CheckpointRef&, const absl::Status&)>& rejected);
 
 }  // namespace ringmaster::train
 

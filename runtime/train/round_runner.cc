@@ -60,9 +60,8 @@ absl::Status RoundRunner::Train() {
 // Workers on other data or another configuration would train on in silence, each something else.
 absl::Status RoundRunner::AgreeOnWorkload() {
   const std::string mine = context_.workload.Fingerprint();
-  RM_ASSIGN_OR_RETURN(
-      const std::vector<std::string> all,
-      communicator_.AllgatherBytes(std::as_bytes(std::span(mine)), "workload"));
+  RM_ASSIGN_OR_RETURN(const std::vector<std::string> all,
+                      communicator_.AllgatherBytes(std::as_bytes(std::span(mine)), "workload"));
   for (size_t rank = 1; rank < all.size(); ++rank) {
     if (all[rank] == all[0]) continue;
     return End(contract::kExitBadData,
@@ -105,8 +104,7 @@ absl::Status RoundRunner::PrepareSum() {
 
 absl::StatusOr<RoundRunner::Decisions> RoundRunner::Step() {
   meter_.StepBegins();
-  const uint64_t first =
-      data::FirstPosition(context_.replica.step(), context_.workload.batch());
+  const uint64_t first = data::FirstPosition(context_.replica.step(), context_.workload.batch());
   stream_.Read(first, samples_);
   std::iota(positions_.begin(), positions_.end(), first);
   checkpoint_wanted_ |= context_.inbox.TakeCheckpointRequest();
@@ -191,12 +189,12 @@ absl::Status RoundRunner::Evaluate() {
   context_.replica.SetAccuracy(result.accuracy);
   context_.metrics.accuracy.Set(result.accuracy);
   if (round_.rank == 0) {
-    log::Info("evaluated", {{"step", step()},
-                            {"epoch", fmt::format("{:.2f}",
-                                                  context_.workload.EpochsAfter(
-                                                      context_.replica.step()))},
-                            {"loss", fmt::format("{:.4f}", context_.replica.loss())},
-                            {"accuracy", fmt::format("{:.4f}", result.accuracy)}});
+    log::Info(
+        "evaluated",
+        {{"step", step()},
+         {"epoch", fmt::format("{:.2f}", context_.workload.EpochsAfter(context_.replica.step()))},
+         {"loss", fmt::format("{:.4f}", context_.replica.loss())},
+         {"accuracy", fmt::format("{:.4f}", result.accuracy)}});
   }
   context_.events.Send(round_.number, meter_.Take(context_.replica));
   return absl::OkStatus();
@@ -208,8 +206,7 @@ absl::Status RoundRunner::WriteLast() {
   Checkpointer& checkpointer = context_.checkpointer;
   checkpointer.OnCommitted(context_.inbox.TakeCommitted());
   checkpointer.Submit(context_.replica);
-  const absl::Status mine =
-      checkpointer.WaitUntilDurable(step(), context_.options.flush_timeout);
+  const absl::Status mine = checkpointer.WaitUntilDurable(step(), context_.options.flush_timeout);
   const int64_t durable = mine.ok() ? 1 : 0;
   int64_t everywhere = 0;
   RM_RETURN_IF_ERROR(communicator_.AllreduceInt64(collectives::IntReduction::kMin, {&durable, 1},
@@ -219,10 +216,10 @@ absl::Status RoundRunner::WriteLast() {
                fmt::format("the checkpoint of step {} could not be written: {}", step(),
                            mine.ok() ? "another worker failed" : Message(mine)));
   }
-  const SteadyTime deadline =
-      std::chrono::steady_clock::now() + context_.options.commit_timeout;
+  const SteadyTime deadline = std::chrono::steady_clock::now() + context_.options.commit_timeout;
   while (!checkpointer.Exists(step()) && !context_.inbox.RoundIsOver()) {
-    const auto left = std::chrono::duration_cast<Duration>(deadline - std::chrono::steady_clock::now());
+    const auto left =
+        std::chrono::duration_cast<Duration>(deadline - std::chrono::steady_clock::now());
     if (left <= Duration::zero()) break;
     checkpointer.OnCommitted(context_.inbox.WaitForCommitted(left));
   }

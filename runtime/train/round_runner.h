@@ -1,9 +1,9 @@
-// RoundRunner: one rank's part in one round, from agreeing where to begin to the end of training or of
-// the round.
+// RoundRunner: one rank's part in one round, from agreeing where to begin to the end of training or
+// of the round.
 //
-// A step: compute the owned shards, reduce, and only then commit. Whatever all ranks must decide alike
-// (a drain, a checkpoint by time or on request) travels as a flag in the same sum as the gradients, so
-// that they find it set after the same step.
+// A step: compute the owned shards, reduce, and only then commit. Whatever all ranks must decide
+// alike (a drain, a checkpoint by time or on request) travels as a flag in the same sum as the
+// gradients, so that they find it set after the same step.
 #ifndef RINGMASTER_RUNTIME_TRAIN_ROUND_RUNNER_H_
 #define RINGMASTER_RUNTIME_TRAIN_ROUND_RUNNER_H_
 

@@ -54,8 +54,8 @@ struct Session::Parts {
     RM_ASSIGN_OR_RETURN(Replica made, Replica::Create(workload));
     replica = std::make_unique<Replica>(std::move(made));
     shards = std::make_unique<ShardRunner>(workload, kernels, replica->weights());
-    evaluator = std::make_unique<Evaluator>(workload, kernels, replica->weights(),
-                                            replica->states());
+    evaluator =
+        std::make_unique<Evaluator>(workload, kernels, replica->weights(), replica->states());
     return absl::OkStatus();
   }
 

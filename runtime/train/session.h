@@ -5,11 +5,11 @@
 //   Ending ending = session.Run();            // blocks; another thread fills the inbox
 //   return ending.exit_code;
 //
-// Data and network are read and checked before Ready is sent, so that a mistake in them ends the job
-// before any worker trains. Then the session takes one round after another. A peer that is lost, or a
-// new round, ends the communicator and nothing else: the session restores the newest checkpoint and
-// goes on. It never exits because of a peer; only because it is told to, because it is done, or
-// because of an error of its own.
+// Data and network are read and checked before Ready is sent, so that a mistake in them ends the
+// job before any worker trains. Then the session takes one round after another. A peer that is
+// lost, or a new round, ends the communicator and nothing else: the session restores the newest
+// checkpoint and goes on. It never exits because of a peer; only because it is told to, because it
+// is done, or because of an error of its own.
 //
 // Run once, on one thread. The references must outlive the session.
 #ifndef RINGMASTER_RUNTIME_TRAIN_SESSION_H_
@@ -41,9 +41,9 @@ class Session {
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
-  // Exit codes (common/contract.h): kExitOk when training finished, was drained or stopped; kExitBadData,
-  // kExitBadModel, kExitBadConfig, kExitDiverged, kExitNoResource, kExitInternal for errors of its own;
-  // kExitPeerLost when the launcher is gone or no round came in time.
+  // Exit codes (common/contract.h): kExitOk when training finished, was drained or stopped;
+  // kExitBadData, kExitBadModel, kExitBadConfig, kExitDiverged, kExitNoResource, kExitInternal for
+  // errors of its own; kExitPeerLost when the launcher is gone or no round came in time.
   Ending Run();
 
  private:

@@ -38,8 +38,8 @@ absl::StatusOr<StepVector<float>> ShardRunner::Run(data::RowRange range,
   RM_ASSIGN_OR_RETURN(Prepared * prepared, PreparedFor(range.size()));
   const auto begin = static_cast<size_t>(range.begin);
   const auto count = static_cast<size_t>(range.size());
-  RM_RETURN_IF_ERROR(workload_.train().Fill(samples.subspan(begin, count), prepared->inputs,
-                                            prepared->labels));
+  RM_RETURN_IF_ERROR(
+      workload_.train().Fill(samples.subspan(begin, count), prepared->inputs, prepared->labels));
   RM_RETURN_IF_ERROR(prepared->executor->Run(
       {.seed = workload_.seed(), .sample_positions = positions.subspan(begin, count)}));
   const StepVector<float> out(workload_.layout(), contribution_.span());

@@ -14,8 +14,7 @@ std::string Name(const char* what) {
 
 // A tenth of a millisecond to about ten minutes.
 const std::vector<double>& Seconds() {
-  static const auto* buckets =
-      new std::vector<double>(metrics::ExponentialBuckets(1e-4, 2, 23));
+  static const auto* buckets = new std::vector<double>(metrics::ExponentialBuckets(1e-4, 2, 23));
   return *buckets;
 }
 
@@ -34,16 +33,16 @@ metrics::Counter& Checkpoints(metrics::Registry& registry, const char* result) {
 }  // namespace
 
 TrainerMetrics::TrainerMetrics(metrics::Registry& registry)
-    : step_seconds(registry.AddHistogram(
-          Name("step_seconds"), "Time of a step, waiting for peers included.", Seconds())),
+    : step_seconds(registry.AddHistogram(Name("step_seconds"),
+                                         "Time of a step, waiting for peers included.", Seconds())),
       compute_seconds(registry.AddHistogram(
           Name("compute_seconds"), "Time of a step's forward and backward passes on this worker.",
           Seconds())),
       allreduce_seconds(registry.AddHistogram(
           Name("allreduce_seconds"), "Time of a step's reduction of gradients.", Seconds())),
-      checkpoint_seconds(registry.AddHistogram(
-          Name("checkpoint_seconds"), "Time to write this worker's part of a checkpoint.",
-          Seconds())),
+      checkpoint_seconds(registry.AddHistogram(Name("checkpoint_seconds"),
+                                               "Time to write this worker's part of a checkpoint.",
+                                               Seconds())),
       steps(registry.AddCounter(Name("steps_total"), "Steps committed, repeated ones included.")),
       skipped_steps(registry.AddCounter(Name("skipped_steps_total"),
                                         "Steps left out because the loss was not finite.")),

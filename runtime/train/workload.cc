@@ -31,9 +31,9 @@ std::string WithThousands(int64_t number) {
 
 Workload::Workload(const training::v1alpha1::TrainerConfig& config, data::Splits splits)
     : config_(&config), splits_(std::move(splits)) {
-  total_steps_ = config.steps ? static_cast<uint64_t>(*config.steps)
-                              : data::StepsForEpochs(config.epochs.value_or(1), train().size(),
-                                                     batch());
+  total_steps_ = config.steps
+                     ? static_cast<uint64_t>(*config.steps)
+                     : data::StepsForEpochs(config.epochs.value_or(1), train().size(), batch());
 }
 
 absl::StatusOr<Workload> Workload::Load(const training::v1alpha1::TrainerConfig& config,

@@ -1,0 +1,88 @@
+// The promise of the ordered sum: the trained weights do not depend on the number of workers. Each
+// of the rules that keep it is switched off once, to see that the comparison would notice.
+#include <map>
+#include <string>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "runtime/train/testing/cluster.h"
+#include "runtime/train/testing/digits_job.h"
+
+namespace ringmaster::train {
+namespace {
+
+using testing::Cluster;
+using testing::DigitsJob;
+
+Finished Train(const DigitsJob& job, int world) {
+  std::filesystem::remove_all(job.checkpoints());
+  Cluster cluster(job.config, job.options);
+  cluster.Start(world);
+  cluster.Announce();
+  return cluster.WaitUntilFinished();
+}
+
+TEST(SameBitsTest, OneToFourWorkersTrainTheSameWeights) {
+  const DigitsJob job;
+  const Finished alone = Train(job, 1);
+  EXPECT_EQ(alone.steps, 13);
+  EXPECT_GT(alone.accuracy, 0.5) << "it learns";
+  for (const int world : {2, 3, 4}) {
+    const Finished together = Train(job, world);
+    EXPECT_EQ(together.weights_sha256, alone.weights_sha256) << world << " workers";
+    EXPECT_EQ(together.accuracy, alone.accuracy) << world << " workers";
+    EXPECT_EQ(together.loss, alone.loss) << world << " workers";
+  }
+}
+
+TEST(SameBitsTest, AsManyWorkersAsShardsTrainTheSameWeights) {
+  const DigitsJob job;
+  EXPECT_EQ(Train(job, 8).weights_sha256, Train(job, 1).weights_sha256);
+}
+
+TEST(SameBitsTest, AdamAndAScheduleKeepTheBitsToo) {
+  DigitsJob job;
+  job.config.trainer.optimizer.sgd.reset();
+  job.config.trainer.optimizer.adam.emplace();
+  job.config.trainer.optimizer.adam->learning_rate = 0.002;
+  job.config.trainer.schedule.emplace();
+  job.config.trainer.schedule->warmup_steps = 3;
+  job.config.trainer.schedule->cosine.emplace();
+  EXPECT_EQ(Train(job, 3).weights_sha256, Train(job, 1).weights_sha256);
+}
+
+struct Rule {
+  const char* name;
+  bool DebugSwitches::*off;
+};
+
+class SwitchedOffTest : public ::testing::TestWithParam<Rule> {};
+
+TEST_P(SwitchedOffTest, ChangesTheDigestWithTheWorldSize) {
+  DigitsJob job;
+  const std::string kept = Train(job, 3).weights_sha256;
+  job.options.debug.*GetParam().off = true;
+  const std::string alone = Train(job, 1).weights_sha256;
+  const std::string together = Train(job, 3).weights_sha256;
+  EXPECT_NE(alone, together) << "the comparison of digests does not notice";
+  EXPECT_NE(together, kept);
+}
+
+INSTANTIATE_TEST_SUITE_P(Rules, SwitchedOffTest,
+                         ::testing::Values(Rule{"TreeOrder", &DebugSwitches::arrival_order},
+                                           Rule{"StreamKeys", &DebugSwitches::local_streams},
+                                           Rule{"OrderedStatistics",
+                                                &DebugSwitches::local_statistics}),
+                         [](const auto& info) { return info.param.name; });
+
+TEST(PlainRingTest, TrainsWithoutShards) {
+  DigitsJob job;
+  job.config.trainer.batch.shards = 0;
+  const Finished three = Train(job, 3);
+  EXPECT_GT(three.accuracy, 0.5);
+  EXPECT_EQ(three.weights_sha256, Train(job, 3).weights_sha256) << "the same world, the same bits";
+}
+
+}  // namespace
+}  // namespace ringmaster::train

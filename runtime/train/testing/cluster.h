@@ -1,0 +1,106 @@
+// A job's workers as threads of one test, with an operator that does what the real one does for
+// them: announces rounds, and makes a checkpoint exist once every member has reported its part.
+//
+//   Cluster cluster(DigitsJob(workspace));
+//   cluster.Start(4);
+//   cluster.Announce();
+//   const Finished finished = cluster.WaitUntilFinished();
+//
+// Workers talk over real sockets and write real files. Used by one thread; every wait has a
+// deadline, and a wait that passes it throws std::runtime_error with what all workers said last.
+#ifndef RINGMASTER_RUNTIME_TRAIN_TESTING_CLUSTER_H_
+#define RINGMASTER_RUNTIME_TRAIN_TESTING_CLUSTER_H_
+
+#include <condition_variable>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "common/metrics.h"
+#include "proto/ringmaster/training/v1alpha1/training_job.api.h"
+#include "runtime/train/ending.h"
+#include "runtime/train/inbox.h"
+#include "runtime/train/options.h"
+
+namespace ringmaster::train::testing {
+
+class Cluster {
+ public:
+  struct Said {
+    int64_t round = 0;
+    Event event;
+  };
+
+  Cluster(training::v1alpha1::WorkerConfig config, SessionOptions options);
+  // Closes every worker's channel and joins its thread.
+  ~Cluster();
+
+  // Adds workers until there are `count`; returns without waiting for them.
+  void Start(int count);
+  // Ends a worker as a lost launcher does. Its place stays empty until Start or Remove.
+  void Kill(int worker);
+  // Forgets the last workers, killed or ended, so that the next round has `count`.
+  void Shrink(int count);
+
+  // Waits until all workers are ready, then announces the next round to all.
+  void Announce();
+  // A command to one worker or to all.
+  void Tell(int worker, const Command& command);
+  void TellAll(const Command& command);
+
+  // What a worker said, so far.
+  std::vector<Said> Events(int worker) const;
+  template <typename E>
+  std::vector<E> EventsOf(int worker) const {
+    std::vector<E> found;
+    for (const Said& said : Events(worker)) {
+      if (const E* event = std::get_if<E>(&said.event)) found.push_back(*event);
+    }
+    return found;
+  }
+
+  // Until `done` holds; it is asked after each event.
+  void WaitUntil(const std::string& what, const std::function<bool()>& done);
+  void WaitForStep(int worker, int64_t step);
+  // Until all workers have ended; how each did.
+  std::vector<Ending> WaitForEndings();
+  // The same, for a run that must finish alike on all: what they reported.
+  Finished WaitUntilFinished();
+
+  std::vector<checkpoint::CheckpointRef> checkpoints() const;  // newest first
+  std::string MetricsOf(int worker) const;
+  // Called on a worker's thread for each event, before anybody else sees it.
+  std::function<void(int worker, const Said& said)> on_event;
+  // Whether parts that are on disk make a checkpoint.
+  bool commits = true;
+
+ private:
+  class Worker;
+
+  void Heard(int worker, Said said);
+  std::vector<std::pair<int, CheckpointCommitted>> CommitWhole(int64_t round, int64_t step);
+  std::string Describe() const;
+
+  const training::v1alpha1::WorkerConfig config_;
+  const SessionOptions options_;
+  std::vector<std::unique_ptr<Worker>> workers_;
+  int incarnations_ = 0;
+
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  // Guarded by mutex_.
+  std::vector<std::vector<Said>> events_;       // by worker, of its present incarnation
+  std::vector<std::optional<Ending>> endings_;  // by worker
+  int64_t round_ = 0;
+  std::map<std::pair<int64_t, int64_t>, std::map<int, std::string>> durable_;  // by round and step
+  std::vector<checkpoint::CheckpointRef> checkpoints_;
+};
+
+}  // namespace ringmaster::train::testing
+
+#endif  // RINGMASTER_RUNTIME_TRAIN_TESTING_CLUSTER_H_

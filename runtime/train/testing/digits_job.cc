@@ -1,0 +1,80 @@
+#include "runtime/train/testing/digits_job.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+
+#include <fmt/format.h>
+
+#include "runtime/tensor/random.h"
+
+namespace ringmaster::train::testing {
+namespace {
+
+constexpr int kRows = 157;
+constexpr int kClasses = 4;
+constexpr int kSide = 8;
+
+// Each class is bright in a quadrant of its own, under noise.
+void WriteImages(const std::filesystem::path& path) {
+  std::ofstream out(path);
+  out << "label";
+  for (int i = 0; i < kSide * kSide; ++i) out << ",p" << i;
+  out << "\n";
+  tensor::RandomStream noise({.seed = 11, .domain = tensor::RandomDomain::kAugmentation});
+  for (int row = 0; row < kRows; ++row) {
+    const int label = row * 7 % kClasses;
+    out << label;
+    for (int i = 0; i < kSide * kSide; ++i) {
+      const int quadrant = 2 * (i / kSide / 4) + (i % kSide / 4);
+      out << "," << noise.Below(12) + (quadrant == label ? 4 : 0);
+    }
+    out << "\n";
+  }
+}
+
+}  // namespace
+
+DigitsJob::DigitsJob() {
+  std::string pattern = (std::filesystem::temp_directory_path() / "digits-job-XXXXXX").string();
+  workspace_ = ::mkdtemp(pattern.data());
+  WriteImages(data());
+  training::v1alpha1::TrainerConfig& trainer = config.trainer;
+  trainer.model.zoo.emplace();
+  trainer.model.zoo->name = "lenet-bn";
+  trainer.model.zoo->dropout = 0.3;
+  trainer.data.csv.emplace();
+  trainer.data.csv->path = "digits.csv";
+  trainer.data.csv->classes = kClasses;
+  trainer.data.csv->shape = {1, kSide, kSide};
+  trainer.data.csv->scale = 16;
+  trainer.optimizer.sgd.emplace();
+  trainer.optimizer.sgd->learning_rate = 0.05;
+  trainer.optimizer.sgd->momentum = 0.9;
+  trainer.batch.size = 26;
+  trainer.batch.shards = 8;
+  trainer.steps = 13;
+  trainer.seed = 7;
+  config.checkpoint.every_seconds = 0;
+  config.checkpoint.directory = "checkpoints";
+  options.workspace = workspace_.string();
+  options.job = "default/digits";
+  options.progress_period = Duration::zero();
+}
+
+DigitsJob::~DigitsJob() {
+  std::error_code ignored;
+  std::filesystem::remove_all(workspace_, ignored);
+}
+
+std::vector<std::string> DigitsJob::CheckpointFiles() const {
+  std::vector<std::string> names;
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(checkpoints(), ignored)) {
+    names.push_back(entry.path().filename().string());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+}  // namespace ringmaster::train::testing
