@@ -95,6 +95,10 @@ class Launcher {
     if (options_.lifeline_fd < 0) return;
     // The program must not hold it: nobody's death would end it then.
     ::fcntl(options_.lifeline_fd, F_SETFD, FD_CLOEXEC);
+    // Whoever started us may have asked that we be killed when it dies. But then what the program
+    // has started itself would live on: we must stay to kill it. Only wake up, should we be
+    // stopped.
+    ::prctl(PR_SET_PDEATHSIG, SIGCONT);
     loop_.Watch(options_.lifeline_fd, POLLIN, [this](short) { ReadLifeline(); });
   }
 

@@ -1,5 +1,6 @@
 #include "launcher/options.h"
 
+#include <fcntl.h>
 #include <filesystem>
 #include <string_view>
 
@@ -93,6 +94,9 @@ absl::StatusOr<Options> ReadOptions(const std::vector<std::string>& arguments) {
   options.grace = std::chrono::seconds(grace);
   RM_ASSIGN_OR_RETURN(const int64_t lifeline, env::GetInteger(contract::kEnvLifelineFd));
   options.lifeline_fd = static_cast<int>(lifeline);
+  if (options.lifeline_fd >= 0 && ::fcntl(options.lifeline_fd, F_GETFD) < 0)
+    return absl::InvalidArgumentError(
+        fmt::format("environment variable {}: {} is not open", contract::kEnvLifelineFd, lifeline));
   const std::string cpus = env::GetString(contract::kEnvCpus);
   if (!cpus.empty()) {
     auto chosen = ChooseCpus(cpus, AllowedCpus());

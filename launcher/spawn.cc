@@ -3,7 +3,6 @@
 #include <cerrno>
 #include <charconv>
 #include <csignal>
-#include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
 #include <filesystem>
@@ -26,19 +25,6 @@ namespace {
 
 constexpr Duration kKillPatience = std::chrono::seconds(5);
 
-absl::StatusOr<std::string> FindProgram(const std::string& name) {
-  if (name.find('/') != std::string::npos) return name;
-  const char* path = std::getenv("PATH");
-  std::string_view rest = path == nullptr ? "/usr/local/bin:/usr/bin:/bin" : path;
-  while (!rest.empty()) {
-    const size_t colon = rest.find(':');
-    const std::string candidate = fmt::format("{}/{}", rest.substr(0, colon), name);
-    if (::access(candidate.c_str(), X_OK) == 0) return candidate;
-    rest.remove_prefix(colon == std::string_view::npos ? rest.size() : colon + 1);
-  }
-  return absl::NotFoundError(fmt::format("{}: not found in PATH", name));
-}
-
 // The merged environment as "NAME=value" lines.
 std::vector<std::string> MergedEnvironment(const std::map<std::string, std::string>& added) {
   std::vector<std::string> lines;
@@ -48,6 +34,27 @@ std::vector<std::string> MergedEnvironment(const std::map<std::string, std::stri
   }
   for (const auto& [name, value] : added) lines.push_back(name + "=" + value);
   return lines;
+}
+
+// The value of a variable in "NAME=value" lines; empty when it is not there.
+std::string_view ValueOf(std::string_view name, const std::vector<std::string>& lines) {
+  for (const std::string_view line : lines) {
+    if (line.starts_with(name) && line.substr(name.size()).starts_with('='))
+      return line.substr(name.size() + 1);
+  }
+  return {};
+}
+
+absl::StatusOr<std::string> FindProgram(const std::string& name, std::string_view path) {
+  if (name.find('/') != std::string::npos) return name;
+  std::string_view rest = path.empty() ? "/usr/local/bin:/usr/bin:/bin" : path;
+  while (!rest.empty()) {
+    const size_t colon = rest.find(':');
+    const std::string candidate = fmt::format("{}/{}", rest.substr(0, colon), name);
+    if (::access(candidate.c_str(), X_OK) == 0) return candidate;
+    rest.remove_prefix(colon == std::string_view::npos ? rest.size() : colon + 1);
+  }
+  return absl::NotFoundError(fmt::format("{}: not found in PATH", name));
 }
 
 std::vector<char*> Pointers(const std::vector<std::string>& lines) {
@@ -119,8 +126,9 @@ absl::Status AwaitExec(Pipe& failure, pid_t pid, const std::string& program) {
 
 absl::StatusOr<Prepared> Prepare(const SpawnRequest& request) {
   Prepared prepared;
-  RM_ASSIGN_OR_RETURN(prepared.program, FindProgram(request.command.front()));
   prepared.environment_lines = MergedEnvironment(request.environment);
+  RM_ASSIGN_OR_RETURN(prepared.program, FindProgram(request.command.front(),
+                                                    ValueOf("PATH", prepared.environment_lines)));
   prepared.arguments = Pointers(request.command);
   prepared.environment = Pointers(prepared.environment_lines);
   prepared.parent = ::getpid();
