@@ -10,7 +10,6 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/job_view.h"
-#include "cli/program.h"
 #include "cli/run_directory.h"
 #include "cli/screen.h"
 #include "cli/signals.h"
@@ -55,7 +54,6 @@ absl::StatusOr<std::unique_ptr<local::LocalCluster>> OpenCluster(const RunOption
   local::LocalCluster::Options cluster;
   cluster.state_directory = directory.path();
   cluster.workspace = std::filesystem::absolute(options.manifest).parent_path();
-  RM_ASSIGN_OR_RETURN(cluster.bin_directory, ProgramDirectory());
   cluster.metrics_address = options.metrics_address;
   return local::LocalCluster::Open(cluster, SystemClock());
 }

@@ -10,6 +10,7 @@
 #include "common/log.h"
 #include "common/status.h"
 #include "operator/api/admission.h"
+#include "operator/local/program_directory.h"
 #include "operator/rendezvous/round_key.h"
 
 namespace ringmaster::local {
@@ -62,7 +63,7 @@ LocalCluster::~LocalCluster() {
 
 absl::Status LocalCluster::Start() {
   node::NodeAgent::Options node;
-  node.bin_directory = options_.bin_directory;
+  RM_ASSIGN_OR_RETURN(node.bin_directory, ProgramDirectory());
   node.workspace = options_.workspace.string();
   node.run_directory = options_.state_directory.string();
   node.lock_directory = kLockDirectory;

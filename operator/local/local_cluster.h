@@ -35,7 +35,6 @@ class LocalCluster {
     std::filesystem::path
         state_directory;  // journal, logs, checkpoints; must exist, and be this process's alone
     std::filesystem::path workspace;  // what relative paths of manifests start from
-    std::string bin_directory;        // of ringmaster-launcher and ringmaster-train
     std::string metrics_address;      // "host:port" of the operator's metrics; none if empty
   };
 

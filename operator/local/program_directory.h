@@ -1,17 +1,17 @@
 // Where this program lies, and the other programs beside it.
-#ifndef RINGMASTER_CLI_PROGRAM_H_
-#define RINGMASTER_CLI_PROGRAM_H_
+#ifndef RINGMASTER_OPERATOR_LOCAL_PROGRAM_DIRECTORY_H_
+#define RINGMASTER_OPERATOR_LOCAL_PROGRAM_DIRECTORY_H_
 
 #include <string>
 
 #include "absl/status/statusor.h"
 
-namespace ringmaster::cli {
+namespace ringmaster::local {
 
 // The folder of ringmaster-launcher and ringmaster-train: RINGMASTER_BIN_DIR, or the one that this
 // program was started from. kNotFound names the program that is missing there.
 absl::StatusOr<std::string> ProgramDirectory();
 
-}  // namespace ringmaster::cli
+}  // namespace ringmaster::local
 
-#endif  // RINGMASTER_CLI_PROGRAM_H_
+#endif  // RINGMASTER_OPERATOR_LOCAL_PROGRAM_DIRECTORY_H_

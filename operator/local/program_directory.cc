@@ -1,4 +1,4 @@
-#include "cli/program.h"
+#include "operator/local/program_directory.h"
 
 #include <filesystem>
 #include <unistd.h>
@@ -7,7 +7,7 @@
 
 #include "common/env.h"
 
-namespace ringmaster::cli {
+namespace ringmaster::local {
 
 absl::StatusOr<std::string> ProgramDirectory() {
   std::filesystem::path directory = env::GetString("RINGMASTER_BIN_DIR");
@@ -24,4 +24,4 @@ absl::StatusOr<std::string> ProgramDirectory() {
   return std::filesystem::absolute(directory).string();
 }
 
-}  // namespace ringmaster::cli
+}  // namespace ringmaster::local

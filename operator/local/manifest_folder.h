@@ -1,0 +1,47 @@
+// A folder whose manifests are the jobs: what a user copies in is created, what changes is updated,
+// what is removed is deleted.
+//
+// For a machine that runs jobs without Kubernetes, as a kubelet runs the manifests of a folder. A
+// file is known by its name; the job that came from it carries that name in an annotation, so that
+// after a restart only this folder's jobs are touched. A file that is wrong is logged once for each
+// version of it, and leaves its job as it is.
+//
+// One thread uses it.
+#ifndef RINGMASTER_OPERATOR_LOCAL_MANIFEST_FOLDER_H_
+#define RINGMASTER_OPERATOR_LOCAL_MANIFEST_FOLDER_H_
+
+#include <filesystem>
+#include <map>
+#include <string>
+
+#include "absl/status/status.h"
+#include "operator/kube/client.h"
+
+namespace ringmaster::local {
+
+// On a job: the file that it came from.
+inline constexpr char kAnnotationManifest[] = "training.ringmaster.dev/manifest";
+
+class ManifestFolder {
+ public:
+  // `client` must outlive it.
+  ManifestFolder(std::filesystem::path folder, kube::Client& client)
+      : folder_(std::move(folder)), client_(client) {}
+
+  // Brings the jobs in line with the files *.yaml and *.yml as they are now. An error is the
+  // folder's own, or the client's; a wrong file is none.
+  absl::Status Sync();
+
+ private:
+  absl::Status Apply(const std::filesystem::path& file, const std::string& text);
+  absl::Status DeleteAllBut(const std::map<std::string, std::string>& files);
+
+  const std::filesystem::path folder_;
+  kube::Client& client_;
+  std::map<std::string, std::string>
+      seen_;  // file name to the text that was last applied or refused
+};
+
+}  // namespace ringmaster::local
+
+#endif  // RINGMASTER_OPERATOR_LOCAL_MANIFEST_FOLDER_H_

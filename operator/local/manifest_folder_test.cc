@@ -1,0 +1,80 @@
+#include "operator/local/manifest_folder.h"
+
+#include <unistd.h>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "common/file.h"
+#include "common/status.h"
+#include "operator/kube/memory/store.h"
+#include "operator/kube/object.h"
+
+namespace ringmaster::local {
+namespace {
+
+std::string Manifest(const std::string& name, int replicas) {
+  return "apiVersion: training.ringmaster.dev/v1alpha1\nkind: TrainingJob\nmetadata: {name: " +
+         name + "}\nspec:\n  workers:\n    replicas: " + std::to_string(replicas) +
+         "\n    template: {spec: {containers: [{name: w, command: [\"true\"]}]}}\n";
+}
+
+class ManifestFolderTest : public ::testing::Test {
+ protected:
+  void SetUp() override { ASSERT_TRUE(MakeDirectories(path_).ok()); }
+  void TearDown() override { std::filesystem::remove_all(path_); }
+  void Write(const std::string& file, const std::string& text) {
+    ASSERT_TRUE(WriteFileAtomically(path_ / file, text).ok());
+  }
+  kube::Json Job(const std::string& name) {
+    const auto job = store_->Get(kube::kTrainingJob, {"default", name});
+    return job.ok() ? *job : kube::Json();
+  }
+
+  const std::filesystem::path path_ =
+      ::testing::TempDir() + "ringmaster-manifests-" + std::to_string(::getpid());
+  std::unique_ptr<kube::memory::MemoryStore> store_ = kube::memory::MemoryStore::Open({}).value();
+  ManifestFolder folder_{path_, *store_};
+};
+
+TEST_F(ManifestFolderTest, FileBecomesAJobAndItsChangeAnUpdate) {
+  Write("a.yaml", Manifest("a", 1));
+  ASSERT_TRUE(folder_.Sync().ok());
+  EXPECT_EQ(Job("a")["spec"]["workers"]["replicas"], 1);
+  Write("a.yaml", Manifest("a", 3));
+  ASSERT_TRUE(folder_.Sync().ok());
+  EXPECT_EQ(Job("a")["spec"]["workers"]["replicas"], 3);
+}
+
+TEST_F(ManifestFolderTest, RemovedFileDeletesItsJobAlsoAfterARestart) {
+  Write("a.yaml", Manifest("a", 1));
+  ASSERT_TRUE(folder_.Sync().ok());
+  std::filesystem::remove(path_ / "a.yaml");
+  ManifestFolder restarted(path_, *store_);
+  ASSERT_TRUE(restarted.Sync().ok());
+  EXPECT_TRUE(Job("a").is_null());
+}
+
+TEST_F(ManifestFolderTest, JobFromElsewhereIsLeftAlone) {
+  kube::Json job = kube::NewObject(kube::kTrainingJob, {"default", "mine"});
+  ASSERT_TRUE(store_->Create(kube::kTrainingJob, job).ok());
+  Write("a.yaml", Manifest("mine", 2));
+  ASSERT_TRUE(folder_.Sync().ok());
+  EXPECT_FALSE(Job("mine").contains("spec"));
+}
+
+TEST_F(ManifestFolderTest, WrongFileLeavesTheJobAsItWas) {
+  Write("a.yaml", Manifest("a", 1));
+  ASSERT_TRUE(folder_.Sync().ok());
+  Write("a.yaml", "kind: Nonsense");
+  ASSERT_TRUE(folder_.Sync().ok());
+  EXPECT_EQ(Job("a")["spec"]["workers"]["replicas"], 1);
+}
+
+TEST_F(ManifestFolderTest, MissingFolderIsAnErrorThatNamesIt) {
+  ManifestFolder missing(path_ / "none", *store_);
+  EXPECT_NE(Message(missing.Sync()).find("none"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace ringmaster::local
