@@ -77,7 +77,7 @@ Ending Session::Run() {
   while (true) {
     switch (inbox_.WaitForRound(options_.round_timeout)) {
       case Wake::kStopped:
-        return {.exit_code = contract::kExitOk, .message = "stopped: " + inbox_.reason()};
+        return {.exit_code = contract::kExitPeerLost, .message = "stopped: " + inbox_.reason()};
       case Wake::kClosed:
         return {.exit_code = contract::kExitPeerLost, .message = inbox_.reason()};
       case Wake::kDeadline:

@@ -41,9 +41,10 @@ class Session {
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
-  // Exit codes (common/contract.h): kExitOk when training finished, was drained or stopped;
+  // Exit codes (common/contract.h): kExitOk when training finished or was drained;
   // kExitBadData, kExitBadModel, kExitBadConfig, kExitDiverged, kExitNoResource, kExitInternal for
-  // errors of its own; kExitPeerLost when the launcher is gone or no round came in time.
+  // errors of its own; kExitPeerLost when it was stopped, the launcher is gone, or no round came in
+  // time.
   Ending Run();
 
  private:
@@ -63,7 +64,7 @@ class Session {
   int64_t round_ = 0;
   std::unique_ptr<Parts> parts_;
   std::unique_ptr<collectives::tcp::Listener> listener_;
-  std::unique_ptr<collectives::Communicator> communicator_;  // before listener_ in destruction
+  std::unique_ptr<collectives::Communicator> communicator_;  // uses listener_
 };
 
 }  // namespace ringmaster::train

@@ -1,0 +1,105 @@
+#include "runtime/train/program.h"
+
+#include <csignal>
+#include <memory>
+#include <utility>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "common/contract.h"
+#include "common/env.h"
+#include "common/log.h"
+#include "common/metrics.h"
+#include "common/status.h"
+#include "proto/ringmaster/training/v1alpha1/training_job.api.h"
+#include "runtime/train/channel.h"
+#include "runtime/train/inbox.h"
+#include "runtime/train/session.h"
+
+namespace ringmaster::train {
+namespace {
+
+using training::v1alpha1::WorkerConfig;
+
+constexpr char kLoopback[] = "127.0.0.1";
+
+// A full disk and a reader that left are errors of a call here, and only the launcher says when to
+// go: a signal to the whole process group must not end a worker that is about to checkpoint.
+void SetSignals() {
+  for (const int signal : {SIGPIPE, SIGXFSZ, SIGTERM, SIGINT}) std::signal(signal, SIG_IGN);
+}
+
+std::string Address() {
+  const std::string address = env::GetString(contract::kEnvPodIp);
+  return address.empty() ? kLoopback : address;
+}
+
+std::unique_ptr<metrics::Server> ServeMetrics(const metrics::Registry& registry) {
+  auto server = metrics::Server::Start(registry, HostPort(Address(), contract::kMetricsPort));
+  if (server.ok()) return *std::move(server);
+  log::Warning("no metrics are served", {{"error", server.status()}});
+  return nullptr;
+}
+
+Ending BadConfig(const absl::Status& status) {
+  return {.exit_code = contract::kExitBadConfig, .message = Message(status)};
+}
+
+}  // namespace
+
+std::string HostPort(const std::string& address, int port) {
+  const bool bare_v6 = address.find(':') != std::string::npos && address.front() != '[';
+  return bare_v6 ? fmt::format("[{}]:{}", address, port) : fmt::format("{}:{}", address, port);
+}
+
+absl::StatusOr<WorkerConfig> ParseWorkerConfig(const std::string& json) {
+  nlohmann::json object = nlohmann::json::parse(json, nullptr, /*allow_exceptions=*/false);
+  if (object.is_discarded()) {
+    return absl::InvalidArgumentError(fmt::format("{}: not JSON", contract::kEnvTrainerConfig));
+  }
+  auto config = training::v1alpha1::FromJson<WorkerConfig>(std::move(object));
+  if (!config.ok()) return Annotate(config.status(), contract::kEnvTrainerConfig);
+  return config;
+}
+
+absl::StatusOr<SessionOptions> ReadOptions() {
+  RM_RETURN_IF_ERROR(env::CheckAll());
+  SessionOptions options;
+  options.workspace = env::GetString(contract::kEnvWorkspace);
+  options.job = fmt::format("{}/{}", env::GetString(contract::kEnvNamespace),
+                            env::GetString(contract::kEnvJob));
+  options.listen = HostPort(Address(), contract::kWorkerPort);
+  constexpr char kForceKernels[] = "RINGMASTER_FORCE_KERNELS";
+  const std::string forced = env::GetString(kForceKernels);
+  if (!kernels::ParseSelection(forced, &options.kernels)) {
+    return absl::InvalidArgumentError(fmt::format(
+        "environment variable {}: '{}' is not reference or onednn", kForceKernels, forced));
+  }
+  RM_ASSIGN_OR_RETURN(options.debug.arrival_order,
+                      env::GetBoolean("RINGMASTER_DEBUG_ARRIVAL_ORDER"));
+  RM_ASSIGN_OR_RETURN(options.debug.local_streams,
+                      env::GetBoolean("RINGMASTER_DEBUG_LOCAL_STREAMS"));
+  RM_ASSIGN_OR_RETURN(options.debug.local_statistics,
+                      env::GetBoolean("RINGMASTER_DEBUG_LOCAL_STATISTICS"));
+  return options;
+}
+
+Ending RunTrainer() {
+  SetSignals();
+  const auto options = ReadOptions();
+  if (!options.ok()) return BadConfig(options.status());
+  const auto config = ParseWorkerConfig(env::GetString(contract::kEnvTrainerConfig));
+  if (!config.ok()) return BadConfig(config.status());
+  Inbox inbox;
+  auto channel = Channel::Dial(env::GetString(contract::kEnvChannel), inbox);
+  if (!channel.ok()) {
+    return {.exit_code = contract::kExitPeerLost, .message = Message(channel.status())};
+  }
+  metrics::Registry registry;
+  const std::unique_ptr<metrics::Server> server = ServeMetrics(registry);
+  Session session(*config, *options, inbox, **channel, registry);
+  return session.Run();
+}
+
+}  // namespace ringmaster::train

@@ -1,0 +1,31 @@
+// The program ringmaster-train: what its environment says, turned into a session.
+#ifndef RINGMASTER_RUNTIME_TRAIN_PROGRAM_H_
+#define RINGMASTER_RUNTIME_TRAIN_PROGRAM_H_
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "runtime/train/ending.h"
+#include "runtime/train/options.h"
+
+namespace ringmaster::training::v1alpha1 {
+struct WorkerConfig;
+}  // namespace ringmaster::training::v1alpha1
+
+namespace ringmaster::train {
+
+// Parses RINGMASTER_TRAINER_CONFIG. kInvalidArgument with every problem and its path.
+absl::StatusOr<training::v1alpha1::WorkerConfig> ParseWorkerConfig(const std::string& json);
+
+// Reads the other variables (common/env.h). kInvalidArgument naming the variable.
+absl::StatusOr<SessionOptions> ReadOptions();
+
+// "ADDRESS:PORT", with brackets around an IPv6 address.
+std::string HostPort(const std::string& address, int port);
+
+// The whole program: dials the launcher, serves metrics, runs the session, logs how it ended.
+Ending RunTrainer();
+
+}  // namespace ringmaster::train
+
+#endif  // RINGMASTER_RUNTIME_TRAIN_PROGRAM_H_
