@@ -13,6 +13,12 @@ constexpr uint64_t kSeed = 20240229;
 constexpr WindowOptions kSame3{{1, 1}, {1, 1}};
 constexpr WindowOptions kHalf{{2, 2}, {0, 0}};
 
+// In [-1, 1) without (-0.05, 0.05).
+double AwayFromZero(tensor::RandomStream& stream) {
+  const double v = 2.0 * static_cast<double>(tensor::ToUniform(stream.Next())) - 1.0;
+  return std::copysign(0.05 + 0.95 * std::abs(v), v);
+}
+
 // Two planes wide enough for blocked layouts, odd sizes, strides, no bias.
 ValueId ConvPadded(CaseBuilder& b) {
   return Conv2d(b.graph(), b.Var({2, 3, 6, 5}), b.Var({4, 3, 3, 3}), b.Var({4}), kSame3);
@@ -201,16 +207,6 @@ ValueId CaseBuilder::Add(const Shape& shape, bool differentiate, const Draw& dra
   sources_.push_back({id, std::move(t), differentiate});
   return id;
 }
-
-namespace {
-
-// In [-1, 1) without (-0.05, 0.05).
-double AwayFromZero(tensor::RandomStream& stream) {
-  const double v = 2.0 * static_cast<double>(tensor::ToUniform(stream.Next())) - 1.0;
-  return std::copysign(0.05 + 0.95 * std::abs(v), v);
-}
-
-}  // namespace
 
 ValueId CaseBuilder::Var(const Shape& shape) {
   return Add(shape, true, [](tensor::RandomStream& s, int64_t) { return AwayFromZero(s); });

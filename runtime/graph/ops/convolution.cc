@@ -83,10 +83,6 @@ void AvgPoolGradient(GradientContext& c) {
   c.SetGradient(0, c.graph().AddOne("avg_pool2d_grad", a, {c.output_gradient(0)}, c.Name("x")));
 }
 
-Specs InferLikeFirst(const InferContext& context) {
-  return std::vector{context.inputs[0]};
-}
-
 ValueId Pool(Graph& g, std::string_view op, ValueId x, std::array<int64_t, 2> window,
              const WindowOptions& options, std::string_view name) {
   return g.AddOne(op,

@@ -64,6 +64,10 @@ Specs InferSamePair(const InferContext& context) {
   return std::vector{context.inputs[0]};
 }
 
+Specs InferLikeFirst(const InferContext& context) {
+  return std::vector{context.inputs[0]};
+}
+
 Specs InferFromAttribute(const InferContext& context) {
   return std::vector{ValueSpec{ShapeAttribute(context.attributes), context.inputs[0].dtype}};
 }

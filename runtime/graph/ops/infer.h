@@ -38,6 +38,8 @@ absl::Status CheckIndices(const InferContext& context, size_t i, const std::stri
 Specs InferSame(const InferContext& context);
 // One output like the two inputs, which are alike: inference for elementwise gradients.
 Specs InferSamePair(const InferContext& context);
+// One output like input 0, whatever the others: gradients that start from a saved tensor.
+Specs InferLikeFirst(const InferContext& context);
 // One output of input 0's type with the shape in the attribute "shape".
 Specs InferFromAttribute(const InferContext& context);
 

@@ -63,10 +63,6 @@ void LossGradient(GradientContext& c) {
                           {c.output(2), c.input(1), c.output_gradient(0)}, c.Name("logits")));
 }
 
-Specs InferLikeFirst(const InferContext& context) {
-  return std::vector{context.inputs[0]};
-}
-
 }  // namespace
 
 constinit const OpDefinition kEmbedding{"embedding", 1, InferEmbedding, EmbeddingGradient};
