@@ -1,0 +1,71 @@
+// The real launcher under the real rendezvous, with a program that the test chooses. One pod, w0 of
+// job default/digits, is the worker.
+#ifndef RINGMASTER_TESTS_INTEGRATION_LAUNCHER_FIXTURE_H_
+#define RINGMASTER_TESTS_INTEGRATION_LAUNCHER_FIXTURE_H_
+
+#include <condition_variable>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "operator/rendezvous/server.h"
+#include "tests/support/process.h"
+
+namespace ringmaster::testing {
+
+class LauncherFixture : public ::testing::Test {
+ protected:
+  LauncherFixture();
+
+  // Starts the operator's side; again, at the address that it had, after server_.reset().
+  void StartServer();
+
+  // The launcher of w0. Without a command it runs the scripted trainer with this script.
+  std::unique_ptr<Process> Launch(const std::vector<std::string>& command,
+                                  std::map<std::string, std::string> environment = {},
+                                  const std::vector<int>& inherit = {});
+  std::unique_ptr<Process> LaunchTrainer(const std::string& script,
+                                         const std::vector<int>& inherit = {});
+
+  // Announces a round whose only member is w0.
+  void Announce(std::int64_t round);
+  void Send(const reconcile::WorkerCommand& command);
+
+  // Waits until what is known of w0 satisfies the condition.
+  bool Eventually(const std::function<bool(const reconcile::WorkerView&)>& condition);
+  bool EventuallyConnected();
+  bool EventuallyReady();
+  reconcile::WorkerView View();
+
+  static inline const kube::ObjectKey kJob{"default", "digits"};
+
+  std::map<std::string, std::string> environment_;
+  rendezvous::Timing timing_{.heartbeat = std::chrono::milliseconds(100),
+                             .timeout = std::chrono::seconds(10)};
+  std::string pod_uid_ = "u0";  // of the pod that the operator knows as w0
+  std::unique_ptr<rendezvous::Server> server_;
+
+ private:
+  class Verifier : public rendezvous::PodVerifier {
+   public:
+    explicit Verifier(const std::string& pod_uid) : pod_uid_(pod_uid) {}
+    absl::Status Verify(const rendezvous::WorkerIdentity& worker) override;
+
+   private:
+    const std::string& pod_uid_;
+  };
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  Verifier verifier_{pod_uid_};
+  std::string address_ = "127.0.0.1:0";
+};
+
+}  // namespace ringmaster::testing
+
+#endif  // RINGMASTER_TESTS_INTEGRATION_LAUNCHER_FIXTURE_H_

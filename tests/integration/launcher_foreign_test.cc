@@ -1,0 +1,154 @@
+// The launcher with programs that are not ours: here shell scripts.
+#include <csignal>
+
+#include <gmock/gmock.h>
+
+#include "tests/integration/launcher_fixture.h"
+
+namespace ringmaster::testing {
+namespace {
+
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::Optional;
+
+class LauncherForeignTest : public LauncherFixture {
+ protected:
+  std::unique_ptr<Process> LaunchScript(const std::string& script) {
+    auto launcher = Launch({"sh", "-c", script});
+    EXPECT_TRUE(EventuallyConnected());
+    return launcher;
+  }
+};
+
+TEST_F(LauncherForeignTest, WaitsForTheFirstRoundAndPassesOnTheExitCode) {
+  const auto launcher = LaunchScript("echo here; exit 7");
+  EXPECT_FALSE(View().native);
+  EXPECT_EQ(View().ready->address, "127.0.0.2:29500");
+  Announce(1);
+  EXPECT_TRUE(launcher->AwaitLine("here"));
+  EXPECT_THAT(launcher->Wait(), Optional(7));
+  EXPECT_EQ(View().exited->exit_code, 7);
+  EXPECT_EQ(View().exited->message, "here");
+}
+
+TEST_F(LauncherForeignTest, ReportsDeathBySignalAsAShellDoes) {
+  const auto launcher = LaunchScript("kill -SEGV $$");
+  Announce(1);
+  EXPECT_THAT(launcher->Wait(), Optional(128 + SIGSEGV));
+  EXPECT_EQ(View().exited->exit_code, 128 + SIGSEGV);
+}
+
+TEST_F(LauncherForeignTest, StartsTheProgramAnewOnEachRound) {
+  const auto launcher = LaunchScript("echo round $RINGMASTER_ROUND; while :; do sleep 100; done");
+  Announce(1);
+  EXPECT_TRUE(launcher->AwaitLine("round 1"));
+  Announce(2);
+  EXPECT_TRUE(launcher->AwaitLine("round 2"));
+  EXPECT_TRUE(Eventually([](const reconcile::WorkerView& view) { return view.round == 2; }));
+  EXPECT_FALSE(View().exited.has_value());
+}
+
+TEST_F(LauncherForeignTest, KillsAProgramThatWillNotEndForTheNextRound) {
+  const auto launcher =
+      LaunchScript("trap '' TERM; echo round $RINGMASTER_ROUND; while :; do sleep 100; done");
+  Announce(1);
+  EXPECT_TRUE(launcher->AwaitLine("round 1"));
+  Announce(2);
+  EXPECT_TRUE(launcher->AwaitLine("round 2"));
+}
+
+TEST_F(LauncherForeignTest, GivesTorchItsEnvironment) {
+  environment_["RINGMASTER_LAUNCH_MODE"] = "Torch";
+  const auto launcher =
+      LaunchScript("echo $MASTER_ADDR:$MASTER_PORT $RANK/$WORLD_SIZE $LOCAL_RANK");
+  Announce(1);
+  EXPECT_THAT(launcher->Line(), Optional(std::string("127.0.0.2:29500 0/1 0")));
+  EXPECT_THAT(launcher->Wait(), Optional(0));
+}
+
+TEST_F(LauncherForeignTest, GivesMpiItsHostFile) {
+  environment_["RINGMASTER_LAUNCH_MODE"] = "MPI";
+  const auto launcher =
+      LaunchScript("cat $OMPI_MCA_orte_default_hostfile; echo $OMPI_COMM_WORLD_SIZE");
+  Announce(1);
+  EXPECT_THAT(launcher->Line(), Optional(std::string("127.0.0.2 slots=1")));
+  EXPECT_THAT(launcher->Line(), Optional(std::string("1")));
+}
+
+TEST_F(LauncherForeignTest, GivesSigtermOnAndThenTheGracePeriod) {
+  const auto launcher =
+      LaunchScript("trap 'echo saving; exit 3' TERM; echo up; while :; do sleep 0.1; done");
+  Announce(1);
+  ASSERT_TRUE(launcher->AwaitLine("up"));
+  launcher->Signal(SIGTERM);
+  EXPECT_TRUE(launcher->AwaitLine("saving"));
+  EXPECT_THAT(launcher->Wait(), Optional(3));
+  EXPECT_TRUE(View().drain_requested.has_value());
+}
+
+TEST_F(LauncherForeignTest, KillsAProgramThatIgnoresSigterm) {
+  const auto launcher = LaunchScript("trap '' TERM; echo up; while :; do sleep 100; done");
+  Announce(1);
+  ASSERT_TRUE(launcher->AwaitLine("up"));
+  launcher->Signal(SIGTERM);
+  EXPECT_THAT(launcher->Wait(), Optional(128 + SIGKILL));
+}
+
+TEST_F(LauncherForeignTest, LeavesOnSigtermBeforeTheFirstRound) {
+  const auto launcher = LaunchScript("echo never");
+  launcher->Signal(SIGTERM);
+  EXPECT_THAT(launcher->Wait(), Optional(128 + SIGTERM));
+}
+
+TEST_F(LauncherForeignTest, PassesOtherSignalsOn) {
+  const auto launcher = LaunchScript(
+      "trap 'echo usr1' USR1; trap 'echo hup; exit 0' HUP; echo up; while :; do sleep 0.1; done");
+  Announce(1);
+  ASSERT_TRUE(launcher->AwaitLine("up"));
+  launcher->Signal(SIGUSR1);
+  EXPECT_TRUE(launcher->AwaitLine("usr1"));
+  launcher->Signal(SIGHUP);
+  EXPECT_TRUE(launcher->AwaitLine("hup"));
+  EXPECT_THAT(launcher->Wait(), Optional(0));
+}
+
+// The orphan is its grandparent's to reap: until the launcher has, its folder in /proc stays and
+// the script goes round.
+TEST_F(LauncherForeignTest, ReapsOrphansOfItsProgram) {
+  const auto launcher = LaunchScript(
+      "orphan=$(sh -c 'sh -c \"exit 0\" >/dev/null 2>&1 & echo $!');"
+      "while [ -d /proc/$orphan ]; do :; done; echo reaped");
+  Announce(1);
+  EXPECT_TRUE(launcher->AwaitLine("reaped"));
+  EXPECT_THAT(launcher->Wait(), Optional(0));
+}
+
+TEST_F(LauncherForeignTest, KeepsTheLastLinesOfBothOutputs) {
+  const auto launcher = LaunchScript(
+      "i=1; while [ $i -le 50 ]; do echo line $i; i=$((i+1)); done; echo Traceback >&2; exit 1");
+  Announce(1);
+  EXPECT_THAT(launcher->Wait(), Optional(1));
+  EXPECT_THAT(View().exited->message, EndsWith("line 50\nTraceback"));
+  EXPECT_EQ(View().exited->message.find("line 31\n"), std::string::npos);
+  EXPECT_THAT(View().exited->message, HasSubstr("line 32\n"));
+}
+
+TEST_F(LauncherForeignTest, NamesAProgramThatIsNotThere) {
+  const auto launcher = Launch({"no-such-program"});
+  ASSERT_TRUE(EventuallyConnected());
+  Announce(1);
+  EXPECT_THAT(launcher->Wait(), Optional(127));
+  EXPECT_THAT(View().exited->message, HasSubstr("no-such-program: not found"));
+}
+
+TEST_F(LauncherForeignTest, StopsAtTheOperatorsWord) {
+  const auto launcher = LaunchScript("echo up; while :; do sleep 0.1; done");
+  Announce(1);
+  ASSERT_TRUE(launcher->AwaitLine("up"));
+  Send(reconcile::StopCommand{"the job has failed"});
+  EXPECT_THAT(launcher->Wait(), Optional(128 + SIGTERM));
+}
+
+}  // namespace
+}  // namespace ringmaster::testing
