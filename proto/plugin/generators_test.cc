@@ -89,7 +89,7 @@ TEST(SchemaBuilderTest, RefusesOptionsThatContradictThemselves) {
                        "default_json: \"1\"}]; }"),
               ElementsAre(HasSubstr("cannot be missing")));
   EXPECT_THAT(ErrorsOf("message M { string a = 1 [(ringmaster.api.field) = {pattern: \"[\"}]; }"),
-              ElementsAre(HasSubstr("needs max_length"), HasSubstr("pattern: ")));
+              ElementsAre(HasSubstr("needs pattern_help"), HasSubstr("pattern: ")));
   EXPECT_THAT(ErrorsOf("message M { repeated M2 a = 1 [(ringmaster.api.field) = {list_map_keys: "
                        "\"k\"}]; } message M2 { string k = 1; }"),
               ElementsAre(HasSubstr("'k' is no required field")));

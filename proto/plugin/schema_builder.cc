@@ -1,13 +1,13 @@
 #include "proto/plugin/schema_builder.h"
 
 #include <cctype>
-#include <regex>
 
 #include <fmt/format.h>
 #include <google/protobuf/descriptor.h>
 #include <nlohmann/json.hpp>
 
 #include "proto/schema/path.h"
+#include "proto/schema/pattern.h"
 #include "ringmaster/api/options.pb.h"
 
 namespace ringmaster::plugin {
@@ -289,14 +289,9 @@ void SchemaBuilder::CheckField(const pb::FieldDescriptor& descriptor, const sche
     fail("default_json is not JSON");
   if (!field.default_json.empty() && field.required)
     fail("a field with a default cannot be missing: drop `required`");
-  if (!field.pattern.empty() && (!field.max_length || field.pattern_help.empty())) {
-    fail("a pattern needs max_length and pattern_help");
-  }
-  try {
-    std::regex compiled(field.pattern);
-  } catch (const std::regex_error& error) {
-    fail(fmt::format("pattern: {}", error.what()));
-  }
+  if (!field.pattern.empty() && field.pattern_help.empty()) fail("a pattern needs pattern_help");
+  if (const std::string wrong = schema::PatternError(field.pattern); !wrong.empty())
+    fail("pattern: " + wrong);
   for (const std::string& key : field.list_map_keys) {
     const schema::Field* item =
         field.message == nullptr ? nullptr : schema::FindField(*field.message, key);

@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <limits>
 #include <optional>
-#include <regex>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -12,6 +11,7 @@
 
 #include "common/clock.h"
 #include "proto/schema/path.h"
+#include "proto/schema/pattern.h"
 #include "proto/schema/suggest.h"
 
 namespace ringmaster::schema {
@@ -127,9 +127,7 @@ std::optional<std::string> CheckString(const Field& field, const Json& value) {
     return fmt::format("{} characters are more than {}", length, *field.max_length);
   }
   if (!field.allowed.empty() && !Contains(field.allowed, text)) return OneOf(value, field.allowed);
-  // The matcher recurses over the text, so the generator asks for a length bound beside every
-  // pattern.
-  if (!field.pattern.empty() && !std::regex_match(text, std::regex(field.pattern))) {
+  if (!field.pattern.empty() && !MatchesWhole(text, field.pattern)) {
     return fmt::format("{} must be {}", Quote(value), field.pattern_help);
   }
   return std::nullopt;
