@@ -30,6 +30,14 @@ void* operator new(size_t bytes) {
 void* operator new[](size_t bytes) {
   return Count(bytes);
 }
+// std::stable_sort and its like ask this way; a new of one kind and a delete of another would not
+// match.
+void* operator new(size_t bytes, const std::nothrow_t&) noexcept {
+  return Count(bytes);
+}
+void* operator new[](size_t bytes, const std::nothrow_t&) noexcept {
+  return Count(bytes);
+}
 void operator delete(void* p) noexcept {
   std::free(p);
 }
