@@ -145,6 +145,20 @@ TEST_P(ClientConformance, ForegroundDeletionWaitsForWhatBlocksIt) {
   EventuallyGone(kTrainingJob, "owner");
 }
 
+TEST_P(ClientConformance, ForegroundDeletionGoesOnWhenADependentLetsGo) {
+  const Json job = Create(kTrainingJob, Job("owner"));
+  Json child = OwnedBy(ConfigMap("child"), kTrainingJob, job);
+  child["metadata"]["finalizers"] = {kFinalizer};
+  Create(kConfigMap, child);
+  Delete(kTrainingJob, "owner", {.propagation = Propagation::kForeground});
+  Eventually("the child to be deleting", [&] { return IsDeleting(Get(kConfigMap, "child")); });
+  const Json let_go = {{"metadata", {{"ownerReferences", nullptr}}}};
+  ASSERT_TRUE(client().Patch(kConfigMap, Key("child"), let_go).ok());
+  EventuallyGone(kTrainingJob, "owner");
+  const Json release = {{"metadata", {{"finalizers", nullptr}}}};
+  ASSERT_TRUE(client().Patch(kConfigMap, Key("child"), release).ok());
+}
+
 TEST_P(ClientConformance, TwoControllersOfOneObjectAreRefused) {
   const Json job = Create(kTrainingJob, Job("owner"));
   const Json object = OwnedBy(OwnedBy(ConfigMap("a"), kTrainingJob, job), kTrainingJob,

@@ -17,6 +17,11 @@ bool WaitsForDependents(const Json& object) {
   return IsDeleting(object) && HasFinalizer(object, kForegroundFinalizer);
 }
 
+Json References(const Json& object) {
+  const Json* references = Find(object, {"metadata", "ownerReferences"});
+  return references == nullptr ? Json() : *references;
+}
+
 // Whether the object's reference to this owner holds up the owner's deletion.
 bool Blocks(const Json& object, const std::string& owner_uid) {
   const Json* references = Find(object, {"metadata", "ownerReferences"});
@@ -48,17 +53,22 @@ Json KeepOwners(Json object, Keep keep) {
 }  // namespace
 
 void StoreCore::NoteChange(const Place& place, const ObjectPtr& before, const ObjectPtr& after) {
-  const std::vector<std::string> owners = after == nullptr ? OwnerUids(*before) : OwnerUids(*after);
-  if (after == nullptr) {
-    for (Place& dependent : table_.DependentsOf(Uid(*before)))
-      suspects_.push_back(std::move(dependent));
-    for (const std::string& uid : owners) {
+  const Json none;
+  const Json& was = before == nullptr ? none : *before;
+  const Json& is = after == nullptr ? none : *after;
+  if (References(was) != References(is)) {
+    // An owner that waits for its dependents may wait no longer.
+    for (const std::string& uid : OwnerUids(was)) {
       if (const Place* owner = table_.FindByUid(uid)) suspects_.push_back(*owner);
     }
-    return;
+    if (after != nullptr) suspects_.push_back(place);
+  } else if (WaitsForDependents(is)) {
+    suspects_.push_back(place);
   }
-  const bool new_owners = !owners.empty() && (before == nullptr || OwnerUids(*before) != owners);
-  if (new_owners || WaitsForDependents(*after)) suspects_.push_back(place);
+  if (after == nullptr) {
+    for (Place& dependent : table_.DependentsOf(Uid(was)))
+      suspects_.push_back(std::move(dependent));
+  }
 }
 
 void StoreCore::CollectGarbage() {

@@ -105,8 +105,8 @@ absl::Status StoreCore::WriteJournal(const Json& write) {
 
 absl::Status StoreCore::Compact() {
   if (journal_ == nullptr) return absl::OkStatus();
-  // The revision of a base record may be below those of the objects after it: replaying takes the
-  // last one. Objects are not in revision order, so the last record says where the store is.
+  // Replaying takes each record's revision in turn, and objects are not in that order: the last
+  // record says where the store is.
   std::vector<Json> writes = {BaseRecord(revision_)};
   table_.ForEach([&](const Place& place, const ObjectPtr& object) {
     writes.push_back(PutRecord(*place.kind, *object));

@@ -54,9 +54,9 @@ class StoreCore {
   Revision revision() const { return revision_; }
   Time Now() const { return options_.clock->Now(); }
 
-  // Stores the object as the place's new state under the next revision. The object that is already
-  // there, equal but for nothing, makes no revision. A deleting object that nothing holds any more
-  // is removed instead, and its last state returned. Afterwards garbage is collected.
+  // Stores the object as the place's new state under the next revision; one equal to what is there
+  // makes no revision. A deleting object that nothing holds any more is removed instead, and its
+  // last state returned. Afterwards garbage is collected.
   absl::StatusOr<ObjectPtr> Put(const Place& place, Json object);
 
   // Deletes as Client::Delete; then garbage is collected.
