@@ -1,0 +1,243 @@
+#!/usr/bin/env python3
+"""What `ringmaster run` promises when things go wrong: the same weights, bit for bit, or an error with its place."""
+import os
+import pathlib
+import random
+import re
+import signal
+import socket
+import subprocess
+import unittest
+
+from ringmaster_run import ROOT, SHORT, RunTest, main, processes, ringmaster, wait_until
+
+SEED = int(os.environ.get("RINGMASTER_TEST_SEED", random.randrange(1 << 30)))
+MANY_LOSSES = ["--set", "spec.restart.code=100", "--set", "spec.restart.unknown=100", "--set", "spec.restart.outOfMemory=100"]
+
+
+def kill_trainer(run, index):
+    pid = wait_until(lambda: run.workers().get(index), f"worker {index}")
+    os.kill(pid, signal.SIGKILL)
+
+
+class KilledWorkers(RunTest):
+    def test_ten_kills_at_random_steps_change_no_bit(self):
+        print(f"RINGMASTER_TEST_SEED={SEED}")
+        dice = random.Random(SEED)
+        expected = self.undisturbed(*SHORT)
+        run = self.digits(*SHORT, *MANY_LOSSES)
+        for step in sorted(dice.sample(range(5, 105), 10)):
+            run.wait_for_step(step)
+            kill_trainer(run, dice.randrange(4))
+        self.assertEqual(run.result(), expected, run.text())
+        status = run.job()["status"]
+        self.assertGreaterEqual(status["restarts"]["total"], 5, "kills of one moment may be one incident")
+        self.assertIn("WorkerLost", ringmaster(self.folder, "get", "digits", "--events").stdout)
+
+    def test_killed_launcher_takes_its_trainer_along_and_is_replaced(self):
+        expected = self.undisturbed(*SHORT)
+        run = self.digits(*SHORT, *MANY_LOSSES)
+        run.wait_for_step(20)
+        trainer = run.workers()[1]
+        os.kill(run.workers("ringmaster-launcher")[1], signal.SIGKILL)
+        wait_until(lambda: trainer not in {pid for pid, _, _ in processes()}, "the trainer's end")
+        self.assertEqual(run.result(), expected)
+
+    def test_kill_inside_the_writing_of_a_checkpoint_changes_no_bit(self):
+        every_step = ["--set", "spec.trainer.epochs=5", "--set", "spec.checkpoint.everySteps=1"]
+        expected = self.undisturbed(*every_step)
+        run = self.digits(*every_step, *MANY_LOSSES)
+        run.wait_for_step(10)
+        self.kill_while_writing(run)
+        self.assertEqual(run.result(), expected)
+        self.assertGreaterEqual(run.job()["status"]["restarts"]["total"], 1)
+
+    def kill_while_writing(self, run):
+        """Kills trainers until one leaves the temporary file behind that it was writing."""
+        folder = self.folder / ".ringmaster/digits/checkpoints"
+        for _ in range(50):
+            trainers = wait_until(lambda: run.workers(), "workers")
+            name = wait_until(lambda: next((n for n in os.listdir(folder) if ".tmp" in n), None), "a checkpoint's writing")
+            rank = int(re.search(r"rank-(\d+)", name).group(1))
+            if rank not in trainers:
+                continue
+            os.kill(trainers[rank], signal.SIGKILL)
+            wait_until(lambda: trainers[rank] not in {pid for pid, _, _ in processes()}, "the trainer's end")
+            if (folder / name).exists():
+                return
+            run.wait_for_step(run.step() + 2)
+        self.fail("no kill hit a checkpoint's writing")
+
+
+class KilledCommand(RunTest):
+    def test_killed_command_leaves_no_worker_and_the_next_run_resumes(self):
+        expected = self.undisturbed(*SHORT)
+        run = self.digits(*SHORT)
+        run.wait_for_step(40)
+        left = list(run.workers().values()) + list(run.workers("ringmaster-launcher").values())
+        self.assertGreaterEqual(len(left), 8)
+        run.kill()
+        wait_until(lambda: not set(left) & {pid for pid, _, _ in processes()}, "the workers' ends", deadline=30)
+        again = self.digits(*SHORT)
+        self.assertEqual(again.result(), expected)
+        self.assertIn("resumed", again.text())
+
+    def test_interrupted_command_checkpoints_and_the_next_run_resumes(self):
+        expected = self.undisturbed(*SHORT)
+        run = self.digits(*SHORT)
+        run.wait_for_step(35)
+        run.interrupt()
+        self.assertEqual(run.wait(), 130, run.text())
+        stopped = int(re.search(r"stopped at step (\d+)", run.text()).group(1))
+        self.assertEqual(run.job()["status"]["checkpoints"][0]["step"], stopped)
+        self.assertEqual(self.digits(*SHORT).result(), expected)
+
+    def test_resumes_with_another_number_of_workers(self):
+        expected = self.undisturbed(*SHORT)
+        run = self.digits(*SHORT)
+        run.wait_for_step(35)
+        run.interrupt()
+        self.assertEqual(run.wait(), 130)
+        self.assertEqual(self.digits(*SHORT, "--workers", "2").result(), expected)
+
+    def test_resuming_another_training_is_refused(self):
+        run = self.digits(*SHORT)
+        run.wait_for_step(15)
+        run.interrupt()
+        self.assertEqual(run.wait(), 130)
+        other = self.digits(*SHORT, "--set", "spec.trainer.seed=8")
+        self.assertNotEqual(other.wait(), 0)
+        self.assertIn("spec.trainer.seed", other.text())
+        self.assertIn("--fresh", other.text())
+
+
+class DamagedCheckpoints(RunTest):
+    def stop_with_checkpoints(self):
+        run = self.digits(*SHORT)
+        run.wait_for_step(35)
+        run.interrupt()
+        self.assertEqual(run.wait(), 130)
+        newest = run.job()["status"]["checkpoints"][0]["step"]
+        folder = self.folder / ".ringmaster/digits/checkpoints"
+        files = sorted(folder.glob(f"step-{newest}-*"))
+        self.assertEqual(len(files), 4)
+        return newest, files
+
+    def check_fallback(self, newest):
+        again = self.digits(*SHORT)
+        result = again.result()
+        self.assertIn(f"step {newest}", again.text())
+        self.assertRegex(again.text(), r"(?i)checkpoint of step \d+ .*(skipped|before|rejected|not load)")
+        return result
+
+    def test_flipped_bit_is_named_and_the_checkpoint_before_is_used(self):
+        expected = self.undisturbed(*SHORT)
+        newest, files = self.stop_with_checkpoints()
+        content = bytearray(files[2].read_bytes())
+        content[-100] ^= 0x10
+        files[2].write_bytes(content)
+        self.assertEqual(self.check_fallback(newest), expected)
+
+    def test_truncated_checkpoint_is_named_and_the_one_before_is_used(self):
+        expected = self.undisturbed(*SHORT)
+        newest, files = self.stop_with_checkpoints()
+        os.truncate(files[0], files[0].stat().st_size // 2)
+        self.assertEqual(self.check_fallback(newest), expected)
+
+
+@unittest.skipUnless(os.geteuid() == 0, "a full disk is a small tmpfs, which only root may mount")
+class FullDisk(RunTest):
+    def test_full_disk_is_said_in_status_and_the_old_checkpoint_stays(self):
+        expected = self.undisturbed(*SHORT)
+        disk = self.folder / "disk"
+        disk.mkdir()
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(disk)], check=True)
+        try:
+            arguments = [*SHORT, "--set", f"spec.checkpoint.directory={disk}"]
+            run = self.digits(*arguments)
+            run.wait_for_step(20)
+            wait_until(lambda: run.job()["status"].get("checkpoints"), "a checkpoint")
+            with open(disk / "ballast", "wb", buffering=0) as ballast:
+                try:
+                    while True:
+                        ballast.write(bytes(4096))
+                except OSError:
+                    pass
+            events = wait_until(lambda: re.search(r"CheckpointFailed.*", ringmaster(self.folder, "get", "digits", "--events").stdout)
+                                or not run.running(), "the failed checkpoint")
+            self.assertNotEqual(events, True, run.text())
+            self.assertIn("No space left", events.group(0))
+            (disk / "ballast").unlink()
+            self.assertEqual(run.result(), expected)
+        finally:
+            for left in self.runs:
+                if left.running():
+                    left.kill()
+            subprocess.run(["umount", "-l", str(disk)], check=True)
+
+
+class Garbage(RunTest):
+    def test_garbage_on_every_port_of_a_run_disturbs_nothing(self):
+        expected = self.undisturbed(*SHORT)
+        run = self.digits(*SHORT)
+        run.wait_for_step(15)
+        ports = listening_ports(run)
+        self.assertGreaterEqual(len(ports), 5, "the rendezvous and four workers")
+        for address in ports:
+            for garbage in (b"\0" * 4096, b"GET / HTTP/1.1\r\n\r\n", random.Random(1).randbytes(4096)):
+                try:
+                    with socket.create_connection(address, timeout=10) as connection:
+                        connection.sendall(garbage)
+                except OSError:
+                    pass  # refused: that is what is wanted
+        self.assertEqual(run.result(), expected)
+        self.assertEqual(run.job()["status"]["restarts"].get("total", 0), 0)
+
+
+def listening_ports(run):
+    """The loopback addresses on which the run's processes listen."""
+    inodes = set()
+    for pid in [run.process.pid, *run.workers().values()]:
+        for descriptor in pathlib.Path(f"/proc/{pid}/fd").iterdir():
+            match = re.fullmatch(r"socket:\[(\d+)\]", os.readlink(descriptor))
+            if match:
+                inodes.add(match.group(1))
+    found = []
+    for table, family in (("/proc/net/tcp", 4), ("/proc/net/tcp6", 6)):
+        for line in pathlib.Path(table).read_text().splitlines()[1:]:
+            fields = line.split()
+            if fields[3] != "0A" or fields[9] not in inodes:
+                continue
+            host, port = fields[1].split(":")
+            address = socket.inet_ntoa(bytes.fromhex(host)[::-1]) if family == 4 else "::1"
+            if address.startswith("127.") or family == 6:
+                found.append((address, int(port, 16)))
+    return found
+
+
+class BadData(RunTest):
+    def run_with(self, content):
+        manifest = self.folder / "job.yaml"
+        manifest.write_text((ROOT / "examples/digits/job.yaml").read_text())
+        if content is not None:
+            (self.folder / "digits.csv").write_text(content)
+        run = self.run_job(manifest)
+        self.assertEqual(run.wait(), 2, run.text())
+        self.assertEqual(run.step(), 0)
+        self.assertIn("digits.csv", run.text())
+        return run.text()
+
+    def test_missing_file_fails_the_job_with_its_name(self):
+        self.assertIn("No such file", self.run_with(None))
+
+    def test_malformed_line_fails_the_job_with_file_and_line(self):
+        lines = (ROOT / "examples/digits/digits.csv").read_text().splitlines()
+        lines[41] = lines[41].replace(",", ",x", 1)
+        self.assertIn("digits.csv:42", self.run_with("\n".join(lines) + "\n"))
+
+    def test_empty_file_fails_the_job_with_its_name(self):
+        self.run_with("")
+
+
+if __name__ == "__main__":
+    main()

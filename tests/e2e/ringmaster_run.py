@@ -1,0 +1,168 @@
+"""Plays a user of the `ringmaster` command, for the integration tests.
+
+A Run is one `ringmaster run` in a folder of its own. Nothing here sleeps for a guess: every wait looks for an event and has a deadline.
+"""
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BIN = pathlib.Path(os.environ.get("RINGMASTER_BIN_DIR", ROOT / "build/release/bin"))
+RINGMASTER = str(BIN / "ringmaster")
+DEADLINE = 300  # seconds that any one wait may take; a sanitizer's build on two cores is slow
+WEIGHTS = re.compile(r"^weights sha256:([0-9a-f]{64}) steps:(\d+) accuracy:([0-9.]+)$", re.MULTILINE)
+
+# A digits job short enough for a test: 113 steps, a checkpoint every 10.
+SHORT = ["--set", "spec.trainer.epochs=5", "--set", "spec.checkpoint.everySteps=10"]
+
+
+def wait_until(condition, what, deadline=DEADLINE):
+    """The first true value of `condition()`; fails after the deadline."""
+    end = time.monotonic() + deadline
+    while time.monotonic() < end:
+        value = condition()
+        if value:
+            return value
+        time.sleep(0.002)  # between two looks; nothing depends on its length
+    raise AssertionError(f"waited {deadline} s in vain for {what}")
+
+
+def processes():
+    """(pid, parent, command line) of every process of this machine that can be read."""
+    for entry in pathlib.Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                fields = (entry / "stat").read_text().rsplit(")", 1)[1].split()
+                command = (entry / "cmdline").read_bytes().split(b"\0")
+                yield int(entry.name), int(fields[1]), [word.decode(errors="replace") for word in command if word]
+            except (OSError, IndexError):
+                continue
+
+
+def environment_of(pid):
+    try:
+        entries = pathlib.Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+    except OSError:
+        return {}
+    return dict(entry.decode(errors="replace").split("=", 1) for entry in entries if b"=" in entry)
+
+
+class Run:
+    """`ringmaster run` of a manifest, in `folder`, its output kept."""
+
+    def __init__(self, folder, manifest, *arguments, env=None, preexec_fn=None):
+        self.folder = pathlib.Path(folder)
+        self.output = tempfile.TemporaryFile()
+        self.process = subprocess.Popen([RINGMASTER, "run", "--plain", str(manifest), *arguments], cwd=self.folder, stdout=self.output,
+                                        stderr=subprocess.STDOUT, env={**os.environ, **(env or {})}, preexec_fn=preexec_fn)
+
+    def text(self):
+        self.output.seek(0)
+        return self.output.read().decode()
+
+    def running(self):
+        return self.process.poll() is None
+
+    def wait(self):
+        """The exit code; fails, with what was printed, when it takes too long."""
+        try:
+            return self.process.wait(timeout=DEADLINE)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise AssertionError(f"the run did not end:\n{self.text()}")
+
+    def result(self):
+        """(digest, steps, accuracy) of a run that succeeded."""
+        code = self.wait()
+        match = WEIGHTS.search(self.text())
+        if code != 0 or not match:
+            raise AssertionError(f"exit code {code}:\n{self.text()}")
+        return match.group(1), int(match.group(2)), float(match.group(3))
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+    def interrupt(self):
+        self.process.send_signal(signal.SIGINT)
+
+    def workers(self, program="ringmaster-train"):
+        """{index: pid} of the run's trainers, or of its launchers."""
+        everything = list(processes())
+        launchers = {pid for pid, parent, command in everything
+                     if parent == self.process.pid and command and command[0].endswith("ringmaster-launcher")}
+        found = {}
+        for pid, parent, command in everything:
+            if command and command[0].endswith(program) and (pid in launchers or parent in launchers):
+                name = environment_of(pid).get("RINGMASTER_POD_NAME", "")
+                match = re.fullmatch(r".*-(\d+)-(\d+)", name)
+                if match:
+                    found[int(match.group(1))] = pid
+        return found
+
+    def job(self, name="digits"):
+        """The stored object, or {} while there is none."""
+        answer = ringmaster(self.folder, "get", name, "-o", "json")
+        return json.loads(answer.stdout) if answer.returncode == 0 and answer.stdout.startswith("{") else {}
+
+    def step(self, name="digits"):
+        return self.job(name).get("status", {}).get("progress", {}).get("step", 0)
+
+    def wait_for_step(self, step, name="digits"):
+        def reached():
+            if not self.running():
+                raise AssertionError(f"the run ended before step {step}:\n{self.text()}")
+            return self.step(name) >= step
+        wait_until(reached, f"step {step}")
+
+
+def ringmaster(folder, *arguments):
+    return subprocess.run([RINGMASTER, *arguments], cwd=folder, capture_output=True, text=True, timeout=DEADLINE)
+
+
+class RunTest(unittest.TestCase):
+    """A test case with a folder of its own, and nothing left of it afterwards."""
+
+    def setUp(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="ringmaster-test-"))
+        self.runs = []
+
+    def tearDown(self):
+        for run in self.runs:
+            if run.running():
+                run.kill()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def run_job(self, manifest, *arguments, folder=None, **options):
+        run = Run(folder or self.folder, manifest, *arguments, **options)
+        self.runs.append(run)
+        return run
+
+    def digits(self, *arguments, **options):
+        return self.run_job(ROOT / "examples/digits/job.yaml", *arguments, **options)
+
+    def fresh_folder(self):
+        return pathlib.Path(tempfile.mkdtemp(dir=self.folder))
+
+    def undisturbed(self, *arguments):
+        """The result of the job when nothing happens to it."""
+        return self.digits(*arguments, folder=self.fresh_folder()).result()
+
+
+def main():
+    """`FILE` runs all; `FILE --list` names the tests, a line each, for CTest."""
+    if sys.argv[1:] == ["--list"]:
+        suite = unittest.defaultTestLoader.loadTestsFromModule(sys.modules["__main__"])
+        for case in suite:
+            for test in case:
+                print(test.id().removeprefix("__main__."))
+        return
+    unittest.main(verbosity=2)
