@@ -4,6 +4,7 @@
 #include <cstring>
 #include <memory>
 #include <numeric>
+#include <ostream>
 #include <set>
 
 #include <gtest/gtest.h>
@@ -16,6 +17,11 @@
 #include "runtime/graph/op_definition.h"
 
 namespace ringmaster::graph {
+
+// Makes a failure name its case.
+void PrintTo(const Case& c, std::ostream* os) {
+  *os << c.name;
+}
 namespace {
 
 using kernels::Selection;
