@@ -20,13 +20,20 @@ Checkpointer::Checkpointer(CheckpointPlan plan, EventSink& events, TrainerMetric
               [this](const checkpoint::WriteResult& result) { OnWritten(result); }) {}
 
 void Checkpointer::StartRound(const Round& round) {
-  round_ = round.number;
+  {
+    std::lock_guard lock(mutex_);
+    round_ = round.number;
+  }
   rank_ = round.rank;
   world_ = static_cast<int>(round.members.size());
-  existing_ = round.checkpoints;
-  last_ = std::chrono::steady_clock::now();
+}
+
+void Checkpointer::Restored(const Round& round, std::vector<CheckpointRef> existing) {
+  existing_ = std::move(existing);
+  last_ = plan_.clock->SteadyNow();
   if (rank_ != 0) return;
-  const auto removed = checkpoint::RemoveLeftovers(plan_.directory, plan_.job, round_, existing_);
+  const auto removed =
+      checkpoint::RemoveLeftovers(plan_.directory, plan_.job, round.number, round.checkpoints);
   if (!removed.ok()) {
     log::Warning("could not remove what earlier rounds left behind", {{"error", removed.status()}});
   } else if (!removed->empty()) {
@@ -37,7 +44,7 @@ void Checkpointer::StartRound(const Round& round) {
 
 bool Checkpointer::DueByTime() const {
   return plan_.every_seconds > 0 &&
-         std::chrono::steady_clock::now() - last_ >= std::chrono::seconds(plan_.every_seconds);
+         plan_.clock->SteadyNow() - last_ >= std::chrono::seconds(plan_.every_seconds);
 }
 
 bool Checkpointer::DueBySteps(int64_t step) const {
@@ -47,7 +54,7 @@ bool Checkpointer::DueBySteps(int64_t step) const {
 void Checkpointer::Submit(Replica& replica) {
   const checkpoint::CheckpointId id{
       .step = static_cast<int64_t>(replica.step()), .round = round_, .world_size = world_};
-  last_ = std::chrono::steady_clock::now();
+  last_ = plan_.clock->SteadyNow();
   if (id == submitted_ || Exists(id.step)) return;
   const std::vector<checkpoint::TensorView> tensors = replica.Tensors();
   std::vector<size_t> sizes;
@@ -61,6 +68,8 @@ void Checkpointer::Submit(Replica& replica) {
 void Checkpointer::OnWritten(const checkpoint::WriteResult& result) {
   {
     std::lock_guard lock(mutex_);
+    // Of a round that is over: nobody waits for it, and rank 0 may have removed it half-written.
+    if (result.id.round < round_) return;
     written_ = result;
     if (result.status.ok()) last_durable_step_ = result.id.step;
   }

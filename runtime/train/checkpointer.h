@@ -27,6 +27,7 @@ struct CheckpointPlan {
   std::string job;
   int64_t every_steps = 0;    // 0: not by steps
   int64_t every_seconds = 0;  // 0: not by time
+  const Clock* clock = &SystemClock();
 };
 
 class Checkpointer {
@@ -34,9 +35,12 @@ class Checkpointer {
   // `events` and `metrics` must outlive it.
   Checkpointer(CheckpointPlan plan, EventSink& events, TrainerMetrics& metrics);
 
-  // Checkpoints of this rank from now on belong to `round`. Rank 0 removes what earlier rounds
-  // left.
+  // Checkpoints of this rank from now on belong to `round`; what an earlier one still writes is of
+  // no interest any more.
   void StartRound(const Round& round);
+  // What the ranks found to load. All of them are in StartRound's round by now, so rank 0 removes
+  // what earlier rounds left behind, but for what `round` names: a damaged file may be looked at.
+  void Restored(const Round& round, std::vector<checkpoint::CheckpointRef> existing);
 
   // Whether the interval in seconds has passed since the last checkpoint or the round's start. Only
   // rank 0's answer counts.
@@ -67,14 +71,14 @@ class Checkpointer {
   const CheckpointPlan plan_;
   EventSink& events_;
   TrainerMetrics& metrics_;
-  int64_t round_ = 0;
   int rank_ = 0;
   int world_ = 1;
   std::vector<checkpoint::CheckpointRef> existing_;  // newest first
-  SteadyTime last_ = std::chrono::steady_clock::now();
+  SteadyTime last_{};                                // checkpoint, or start of the round
   checkpoint::CheckpointId submitted_{.step = -1};
 
   mutable std::mutex mutex_;
+  int64_t round_ = 0;                // guarded by mutex_ where the writer reads it
   checkpoint::WriteResult written_;  // the last one; guarded by mutex_
   int64_t last_durable_step_ = 0;    // guarded by mutex_
   checkpoint::AsyncWriter writer_;   // last: it reports into the members above

@@ -26,6 +26,7 @@ struct SessionOptions {
       "127.0.0.1:0";  // numeric address:port for the peers; port 0 takes a free one
   kernels::Selection kernels = kernels::Selection::kFastest;
   DebugSwitches debug;
+  const Clock* clock = &SystemClock();  // of checkpoints by time
 
   // How long a peer may be silent inside an operation; see collectives::CommunicatorOptions.
   std::chrono::milliseconds connect_timeout{60'000};

@@ -47,23 +47,23 @@ absl::Status TryRestore(const std::filesystem::path& directory, const Checkpoint
 
 }  // namespace
 
-absl::Status RestoreNewest(
+absl::StatusOr<std::vector<CheckpointRef>> RestoreNewest(
     collectives::Communicator& communicator, const std::filesystem::path& directory,
     std::span<const CheckpointRef> candidates, Replica& replica,
     const std::function<void(const CheckpointRef&, const absl::Status&)>& rejected) {
-  RM_ASSIGN_OR_RETURN(const std::vector<CheckpointRef> list,
-                      ListOfRankZero(communicator, candidates));
-  for (const CheckpointRef& ref : list) {
-    const absl::Status mine = TryRestore(directory, ref, replica);
-    if (!mine.ok()) rejected(ref, mine);
+  RM_ASSIGN_OR_RETURN(std::vector<CheckpointRef> list, ListOfRankZero(communicator, candidates));
+  while (!list.empty()) {
+    const absl::Status mine = TryRestore(directory, list.front(), replica);
+    if (!mine.ok()) rejected(list.front(), mine);
     const int64_t loaded = mine.ok() ? 1 : 0;
     int64_t everywhere = 0;
     RM_RETURN_IF_ERROR(communicator.AllreduceInt64(collectives::IntReduction::kMin, {&loaded, 1},
                                                    {&everywhere, 1}, "checkpoint loaded"));
-    if (everywhere != 0) return absl::OkStatus();
+    if (everywhere != 0) return list;
+    list.erase(list.begin());
   }
   replica.Reset();
-  return absl::OkStatus();
+  return list;
 }
 
 }  // namespace ringmaster::train

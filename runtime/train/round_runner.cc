@@ -79,9 +79,10 @@ absl::Status RoundRunner::Restore() {
     context_.events.Send(round_.number,
                          CheckpointRejected{.step = ref.id.step, .message = Message(why)});
   };
-  RM_RETURN_IF_ERROR(RestoreNewest(communicator_, context_.checkpointer.directory(),
-                                   round_.checkpoints, context_.replica, rejected));
   context_.checkpointer.StartRound(round_);
+  RM_ASSIGN_OR_RETURN(auto existing, RestoreNewest(communicator_, context_.checkpointer.directory(),
+                                                   round_.checkpoints, context_.replica, rejected));
+  context_.checkpointer.Restored(round_, std::move(existing));
   log::Info("round begins", {{"round", round_.number},
                              {"rank", round_.rank},
                              {"workers", round_.members.size()},

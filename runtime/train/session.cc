@@ -28,7 +28,8 @@ CheckpointPlan PlanFor(const training::v1alpha1::Checkpoint& config,
   return {.directory = std::filesystem::path(options.workspace) / directory,
           .job = options.job,
           .every_steps = config.every_steps,
-          .every_seconds = config.every_seconds};
+          .every_seconds = config.every_seconds,
+          .clock = options.clock};
 }
 
 Ending Failure(int exit_code, const absl::Status& status) {

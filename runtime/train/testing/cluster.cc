@@ -58,6 +58,10 @@ Cluster::Cluster(training::v1alpha1::WorkerConfig config, SessionOptions options
     : config_(std::move(config)), options_(std::move(options)) {}
 
 Cluster::~Cluster() {
+  for (const auto& worker : workers_) {
+    if (worker != nullptr) worker->inbox.Close("the test is over");
+  }
+  Resume();
   workers_.clear();
 }
 
@@ -73,11 +77,14 @@ void Cluster::Start(int count) {
     if (worker != nullptr) continue;
     SessionOptions options = options_;
     options.listen = AddressOf(index);
+    if (adjust) adjust(index, options);
     worker = std::make_unique<Worker>(*this, index, incarnations_++, options);
   }
 }
 
 void Cluster::Kill(int worker) {
+  workers_[static_cast<size_t>(worker)]->inbox.Close("killed");
+  Resume();
   workers_[static_cast<size_t>(worker)].reset();
   std::lock_guard lock(mutex_);
   events_[static_cast<size_t>(worker)].clear();
@@ -125,21 +132,52 @@ void Cluster::TellAll(const Command& command) {
   for (const auto& worker : workers_) worker->inbox.Push(command);
 }
 
-void Cluster::Heard(int worker, Said said) {
-  if (on_event) on_event(worker, said);
-  std::lock_guard lock(mutex_);
+void Cluster::Heard(int worker, const Said& said) {
+  std::unique_lock lock(mutex_);
   events_[static_cast<size_t>(worker)].push_back(said);
+  changed_.notify_all();
   if (const auto* durable = std::get_if<ShardDurable>(&said.event)) {
     durable_[{said.round, durable->step}][worker] = durable->digest;
-    if (commits) {
-      for (const auto& [to, news] : CommitWhole(said.round, durable->step)) {
-        if (workers_[static_cast<size_t>(to)] != nullptr) {
-          workers_[static_cast<size_t>(to)]->inbox.Push(news);
-        }
-      }
+    for (const auto& [to, news] : CommitWhole(said.round, durable->step)) {
+      const auto& worker_to = workers_[static_cast<size_t>(to)];
+      if (worker_to != nullptr) worker_to->inbox.Push(news);
     }
   }
+  StandStill(lock, worker, said.event);
+}
+
+void Cluster::StandStill(std::unique_lock<std::mutex>& lock, int worker, const Event& event) {
+  const auto* progress = std::get_if<Progress>(&event);
+  if (progress == nullptr || worker != pause_worker_ || progress->step < pause_step_) return;
+  paused_ = true;
   changed_.notify_all();
+  changed_.wait(lock, [this] { return !paused_; });
+}
+
+void Cluster::PauseAt(int worker, int64_t step) {
+  std::lock_guard lock(mutex_);
+  pause_worker_ = worker;
+  pause_step_ = step;
+}
+
+void Cluster::WaitUntilPaused() {
+  WaitUntil(fmt::format("worker {} stands still after step {}", pause_worker_, pause_step_), [&] {
+    std::lock_guard lock(mutex_);
+    return paused_;
+  });
+}
+
+void Cluster::Resume() {
+  std::lock_guard lock(mutex_);
+  pause_worker_ = -1;
+  paused_ = false;
+  changed_.notify_all();
+}
+
+void Cluster::RunTo(int worker, int64_t step) {
+  PauseAt(worker, step);
+  Announce();
+  WaitUntilPaused();
 }
 
 // What the operator's policy does: a step that all members of the present round have reported
@@ -147,7 +185,8 @@ void Cluster::Heard(int worker, Said said) {
 std::vector<std::pair<int, CheckpointCommitted>> Cluster::CommitWhole(int64_t round, int64_t step) {
   const std::map<int, std::string>& parts = durable_[{round, step}];
   const int world = static_cast<int>(workers_.size());
-  if (round != round_ || std::cmp_not_equal(parts.size(), world)) return {};
+  const bool whole = commits && std::cmp_equal(parts.size(), world);
+  if (round != round_ || !whole) return {};
   std::vector<std::string> digests;
   for (const auto& [rank, digest] : parts) digests.push_back(digest);
   CheckpointCommitted news{.checkpoint = {.id = {.step = step, .round = round, .world_size = world},
@@ -170,6 +209,13 @@ std::vector<Cluster::Said> Cluster::Events(int worker) const {
 std::vector<checkpoint::CheckpointRef> Cluster::checkpoints() const {
   std::lock_guard lock(mutex_);
   return checkpoints_;
+}
+
+void Cluster::WaitForCheckpoint(int64_t step) {
+  WaitUntil(fmt::format("the checkpoint of step {} exists", step), [&] {
+    const std::vector<checkpoint::CheckpointRef> list = checkpoints();
+    return !list.empty() && list.front().id.step >= step;
+  });
 }
 
 std::string Cluster::MetricsOf(int worker) const {

@@ -42,13 +42,21 @@ class Cluster {
 
   // Adds workers until there are `count`; returns without waiting for them.
   void Start(int count);
-  // Ends a worker as a lost launcher does. Its place stays empty until Start or Remove.
+  // Ends a worker as a lost launcher does. Its place stays empty until Start.
   void Kill(int worker);
-  // Forgets the last workers, killed or ended, so that the next round has `count`.
+  // Ends the last workers, so that the next round has `count`.
   void Shrink(int count);
 
   // Waits until all workers are ready, then announces the next round to all.
   void Announce();
+  // Holds a worker at a step boundary: it commits `step`, and then stands still until Resume or
+  // Kill. Call it before Announce. WaitUntilPaused waits for it to stand.
+  void PauseAt(int worker, int64_t step);
+  void WaitUntilPaused();
+  void Resume();
+  // PauseAt, Announce and WaitUntilPaused.
+  void RunTo(int worker, int64_t step);
+
   // A command to one worker or to all.
   void Tell(int worker, const Command& command);
   void TellAll(const Command& command);
@@ -73,16 +81,18 @@ class Cluster {
   Finished WaitUntilFinished();
 
   std::vector<checkpoint::CheckpointRef> checkpoints() const;  // newest first
+  void WaitForCheckpoint(int64_t step);
   std::string MetricsOf(int worker) const;
-  // Called on a worker's thread for each event, before anybody else sees it.
-  std::function<void(int worker, const Said& said)> on_event;
   // Whether parts that are on disk make a checkpoint.
   bool commits = true;
+  // Changes what a worker is started with.
+  std::function<void(int worker, SessionOptions& options)> adjust;
 
  private:
   class Worker;
 
-  void Heard(int worker, Said said);
+  void Heard(int worker, const Said& said);
+  void StandStill(std::unique_lock<std::mutex>& lock, int worker, const Event& event);
   std::vector<std::pair<int, CheckpointCommitted>> CommitWhole(int64_t round, int64_t step);
   std::string Describe() const;
 
@@ -99,6 +109,9 @@ class Cluster {
   int64_t round_ = 0;
   std::map<std::pair<int64_t, int64_t>, std::map<int, std::string>> durable_;  // by round and step
   std::vector<checkpoint::CheckpointRef> checkpoints_;
+  int pause_worker_ = -1;  // -1: nobody
+  int64_t pause_step_ = 0;
+  bool paused_ = false;
 };
 
 }  // namespace ringmaster::train::testing

@@ -67,6 +67,13 @@ DigitsJob::~DigitsJob() {
   std::filesystem::remove_all(workspace_, ignored);
 }
 
+void DigitsJob::AppendSample() const {
+  std::ofstream out(data(), std::ios::app);
+  out << 1;
+  for (int i = 0; i < kSide * kSide; ++i) out << ",3";
+  out << "\n";
+}
+
 std::vector<std::string> DigitsJob::CheckpointFiles() const {
   std::vector<std::string> names;
   std::error_code ignored;

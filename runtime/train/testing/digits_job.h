@@ -27,7 +27,9 @@ class DigitsJob {
   const std::filesystem::path& workspace() const { return workspace_; }
   std::filesystem::path checkpoints() const { return workspace_ / "checkpoints"; }
   std::filesystem::path data() const { return workspace_ / "digits.csv"; }
-  std::vector<std::string> CheckpointFiles() const;
+  std::vector<std::string> CheckpointFiles() const;  // names, sorted
+  // Adds a line to the data: other data from now on.
+  void AppendSample() const;
 
  private:
   std::filesystem::path workspace_;
