@@ -53,10 +53,8 @@ absl::StatusOr<Submission> Submit(kube::Client& client, const Json& job) {
                     "manifest to resume it, or start over with --fresh",
                     key.name, fmt::join(fields, ", ")));
   }
-  // The operator is not running yet, so nobody else writes; no resourceVersion is needed.
   Json update = *stored;
   update["spec"] = job["spec"];
-  update["metadata"].erase("resourceVersion");
   RM_RETURN_IF_ERROR(client.Update(kube::kTrainingJob, update).status());
   return Submission::kResumed;
 }

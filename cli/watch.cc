@@ -41,6 +41,15 @@ bool IsTrue(const v1::TrainingJob& job, const std::string& type) {
   return condition != nullptr && condition->status == "True";
 }
 
+// The condition alone may still be an earlier run's, which this one resumes.
+bool IsSuspended(const v1::TrainingJob& job) {
+  return job.spec.suspend && IsTrue(job, "Suspended");
+}
+
+bool HasEnded(const v1::TrainingJob& job) {
+  return IsTrue(job, "Succeeded") || IsTrue(job, "Failed");
+}
+
 std::vector<kube::ObjectPtr> ListAll(kube::Client& client, const kube::ResourceType& type,
                                      const std::string& ns) {
   auto list = client.List(type, ns, {});
@@ -79,8 +88,7 @@ bool JobWatch::Refresh() {
   PrintEvents();
   screen_.Draw(LiveBlock(view_, screen_.width(), true));
   PrintPlainProgress();
-  const bool left = IsTrue(job_, "Suspended") && pods.empty();
-  return IsTrue(job_, "Succeeded") || IsTrue(job_, "Failed") || left;
+  return HasEnded(job_) || (IsSuspended(job_) && pods.empty());
 }
 
 void JobWatch::Wait() {
@@ -127,7 +135,11 @@ int JobWatch::Conclude() {
   if (IsTrue(job_, "Succeeded"))
     return ConcludeSuccess(job_.status->result.value_or(v1::TrainingResult{}));
   if (IsTrue(job_, "Failed")) return ConcludeFailure();
-  screen_.Print(fmt::format("stopped at step {}; run the same command to resume", view_.step));
+  // What the workers saved on their way out is later than what they had last reported.
+  const auto& checkpoints = job_.status->checkpoints;
+  const int64_t step =
+      checkpoints.empty() ? view_.step : std::max(view_.step, checkpoints.front().step);
+  screen_.Print(fmt::format("stopped at step {}; run the same command to resume", step));
   return contract::kExitInterrupted;
 }
 

@@ -139,6 +139,7 @@ class RunTest(unittest.TestCase):
         for run in self.runs:
             if run.running():
                 run.kill()
+            run.output.close()
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def run_job(self, manifest, *arguments, folder=None, **options):
