@@ -96,8 +96,7 @@ void JobWatch::Wait() {
 }
 
 void JobWatch::PrintHeader() {
-  const bool ended =
-      IsTrue(job_, "Succeeded") || IsTrue(job_, "Failed") || IsTrue(job_, "Suspended");
+  const bool ended = HasEnded(job_) || IsSuspended(job_);
   // The model's name comes from the first worker that is ready.
   if (header_printed_ || (view_.model.empty() && job_.spec.trainer && !ended)) return;
   header_printed_ = true;
