@@ -44,7 +44,9 @@ std::optional<Cause> Lookup(const auto& table, std::string_view reason) {
   return std::nullopt;
 }
 
-std::string WithWords(std::string text, const std::string& words) {
+// The words of others go into the middle of a sentence of ours.
+std::string WithWords(std::string text, std::string words) {
+  while (words.ends_with('.') || words.ends_with('\n')) words.pop_back();
   return words.empty() ? text : fmt::format("{}: {}", text, words);
 }
 

@@ -22,11 +22,14 @@ const ShardReport* ReportOf(const Pass& pass, const v1::Member& member, std::int
   return nullptr;
 }
 
-bool Exists(const Pass& pass, std::int64_t step) {
-  const auto& list = pass.status.checkpoints;
-  return std::any_of(list.begin(), list.end(), [&](const v1::CheckpointStatus& checkpoint) {
-    return checkpoint.step == step && checkpoint.round == pass.status.round;
-  });
+// The newest step of this round that is committed; -1 for none. Steps of a round only grow, so
+// reports up to it have had their turn, whether their checkpoint is still kept or not.
+std::int64_t NewestOfRound(const Pass& pass) {
+  std::int64_t newest = -1;
+  for (const v1::CheckpointStatus& checkpoint : pass.status.checkpoints) {
+    if (checkpoint.round == pass.status.round) newest = std::max(newest, checkpoint.step);
+  }
+  return newest;
 }
 
 // sha256 over the hexadecimal digests of the shard files in rank order, each with a line feed
@@ -42,14 +45,15 @@ std::optional<std::string> DigestOf(const Pass& pass, std::int64_t step) {
   return Hex(hash.Finish());
 }
 
-// Steps that rank 0 has reported in this round and that status does not hold, ascending.
+// Steps that rank 0 has reported in this round past the newest that is committed, ascending.
 std::set<std::int64_t> Candidates(const Pass& pass) {
   std::set<std::int64_t> steps;
   if (pass.status.members.empty()) return steps;
   const WorkerView* view = pass.ViewOf(pass.status.members.front().pod_uid);
   if (view == nullptr) return steps;
+  const std::int64_t newest = NewestOfRound(pass);
   for (const ShardReport& report : view->durable) {
-    if (report.round == pass.status.round && !Exists(pass, report.step)) steps.insert(report.step);
+    if (report.round == pass.status.round && report.step > newest) steps.insert(report.step);
   }
   return steps;
 }
@@ -72,7 +76,7 @@ void Commit(Pass& pass, v1::CheckpointStatus checkpoint) {
             fmt::format("The checkpoint of step {} is complete: {} in round {}, sha256:{}.",
                         checkpoint.step, Count(checkpoint.world_size, "shard file"),
                         checkpoint.round, checkpoint.digest.substr(0, 12)));
-  pass.Broadcast(command);
+  pass.TellMembers(command);
 }
 
 void CommitWhole(Pass& pass) {
@@ -112,15 +116,20 @@ std::string WhatStays(const Pass& pass) {
   return fmt::format("The one of step {} stays.", pass.status.checkpoints.front().step);
 }
 
-// The first member's failure that has happened since the last checkpoint, if any.
+// Whether a later checkpoint has made up for it.
+bool MadeUpFor(const Pass& pass, const CheckpointTrouble& trouble) {
+  if (pass.status.checkpoints.empty()) return false;
+  const v1::CheckpointStatus& last = pass.status.checkpoints.front();
+  return trouble.step <= last.step && trouble.time <= last.time.value_or(Time());
+}
+
+// The first member's latest failure that nothing has made up for.
 void NameFailure(Pass& pass) {
-  const auto& list = pass.status.checkpoints;
-  const Time last = list.empty() ? Time() : list.front().time.value_or(Time());
   for (const v1::Member& member : pass.status.members) {
     const WorkerView* view = pass.ViewOf(member.pod_uid);
     if (view == nullptr || view->checkpoint_failures.empty()) continue;
     const CheckpointTrouble& trouble = view->checkpoint_failures.back();
-    if (trouble.time <= last) continue;
+    if (MadeUpFor(pass, trouble)) continue;
     const std::string text =
         fmt::format("Worker {} could not write its part of the checkpoint of step {}: {}. {}",
                     member.pod, trouble.step, trouble.message, WhatStays(pass));

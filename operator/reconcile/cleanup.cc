@@ -11,7 +11,7 @@ void ApplyCleanup(Pass& pass) {
     if (goes) DeleteOnce(pass, pod);
   }
   // Pods that stay to be read must not go on working for a job that is over.
-  if (policy == v1::CleanPodPolicy::kNone) pass.Broadcast(StopCommand{"the job has ended"});
+  if (policy == v1::CleanPodPolicy::kNone) pass.TellAll(StopCommand{"the job has ended"});
   if (policy != v1::CleanPodPolicy::kNone) DeleteServices(pass);
 }
 

@@ -39,7 +39,15 @@ Pass::Pass(const Observed& observed)
   std::sort(pods.begin(), pods.end(), [](const PodFacts& a, const PodFacts& b) {
     return std::pair(a.index, a.incarnation) < std::pair(b.index, b.incarnation);
   });
+  AdoptIncarnations();
   Join();
+}
+
+// A pod of a later incarnation than the status knows means that the status is an old copy, or was
+// wiped. Counting on from the pod keeps its name from being given twice; where the copy is old, the
+// status write that follows from this meets a conflict, and nothing is done.
+void Pass::AdoptIncarnations() {
+  for (const PodFacts& pod : pods) RaiseIncarnation(pod.index, pod.incarnation);
 }
 
 void Pass::Join() {
@@ -70,15 +78,19 @@ std::optional<int> Pass::IncarnationOf(int index) const {
   return place->incarnation;
 }
 
+void Pass::RaiseIncarnation(int index, int incarnation) {
+  auto& entries = status.incarnations;
+  auto place = std::lower_bound(entries.begin(), entries.end(), index, BeforeIndex);
+  if (place == entries.end() || place->index != index) {
+    place = entries.insert(place, v1::Incarnation{.index = index});
+  }
+  place->incarnation = std::max(place->incarnation, incarnation);
+}
+
 void Pass::NextIncarnation(int index) {
   if (Slot* slot = SlotOf(index)) *slot = Slot{.index = index};
-  auto& entries = status.incarnations;
-  const auto place = std::lower_bound(entries.begin(), entries.end(), index, BeforeIndex);
-  if (place != entries.end() && place->index == index) {
-    ++place->incarnation;
-  } else {
-    entries.insert(place, v1::Incarnation{.index = index, .incarnation = 0});
-  }
+  const std::optional<int> known = IncarnationOf(index);
+  RaiseIncarnation(index, known ? *known + 1 : 0);
 }
 
 bool Pass::Outdated(const PodFacts& pod) const {
@@ -108,11 +120,17 @@ void Pass::Note(bool warning, const char* reason, std::string message) {
   Add(RecordEvent{.warning = warning, .reason = reason, .message = std::move(message)});
 }
 
-void Pass::Broadcast(const WorkerCommand& command) {
-  for (const PodFacts& pod : pods) {
-    const WorkerView* view = ViewOf(pod.uid);
-    if (view != nullptr && view->connected) Add(SendCommand{pod.uid, command});
-  }
+void Pass::Tell(const std::string& pod_uid, const WorkerCommand& command) {
+  const WorkerView* view = ViewOf(pod_uid);
+  if (view != nullptr && view->connected) Add(SendCommand{pod_uid, command});
+}
+
+void Pass::TellMembers(const WorkerCommand& command) {
+  for (const v1::Member& member : status.members) Tell(member.pod_uid, command);
+}
+
+void Pass::TellAll(const WorkerCommand& command) {
+  for (const PodFacts& pod : pods) Tell(pod.uid, command);
 }
 
 void Pass::WakeAt(Time when) {
@@ -142,6 +160,7 @@ void Pass::End(const char* condition, const char* reason, const std::string& mes
   RemoveCondition(status, kConditionDraining);
   RemoveCondition(status, kConditionResizing);
   SetCondition(*this, kConditionTraining, false, reason, "The job has ended.");
+  SetCondition(*this, kConditionPodsReady, false, reason, "The job has ended.");
   SetCondition(*this, condition, true, reason, message);
   status.completion_time = now;
 }

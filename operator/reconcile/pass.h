@@ -69,8 +69,9 @@ class Pass {
 
   void Add(Action action) { actions_.push_back(std::move(action)); }
   void Note(bool warning, const char* reason, std::string message);
-  // Sends to every connected worker of the job, wanted or not.
-  void Broadcast(const WorkerCommand& command);
+  // Sends to the connected members of the round in force, or to every connected worker of the job.
+  void TellMembers(const WorkerCommand& command);
+  void TellAll(const WorkerCommand& command);
   // Looks again at `when` at the latest.
   void WakeAt(Time when);
 
@@ -86,7 +87,10 @@ class Pass {
 
  private:
   void End(const char* condition, const char* reason, const std::string& message);
+  void AdoptIncarnations();
+  void RaiseIncarnation(int index, int incarnation);
   void Join();
+  void Tell(const std::string& pod_uid, const WorkerCommand& command);
 
   std::unordered_map<std::string_view, const WorkerView*> views_;  // by pod UID
   std::vector<Action> actions_;

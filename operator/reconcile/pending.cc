@@ -29,7 +29,7 @@ bool Passes(const std::string& waiting_reason) {
 
 Plight PlightOf(const Slot& slot) {
   if (slot.pod == nullptr)
-    return {.urgency = 0, .reason = kReasonPodsStarting, .words = "not created yet"};
+    return {.urgency = 0, .reason = kReasonPodsStarting, .words = "starting"};
   const PodFacts& pod = *slot.pod;
   if (!pod.unschedulable.empty()) {
     return {.urgency = 1, .reason = kReasonUnschedulable, .words = pod.unschedulable};

@@ -11,10 +11,9 @@ namespace ringmaster::reconcile {
 namespace {
 
 std::string Sentence(const Pass& pass, const Loss& loss) {
-  std::string text = fmt::format("Worker {} ({}) {}", loss.index, loss.pod, loss.verdict.what);
-  const Slot& slot = pass.slots[loss.index];
-  if (slot.member != nullptr) text += fmt::format(" in round {}", pass.status.round);
-  return text;
+  const bool member = pass.slots[loss.index].member != nullptr;
+  return fmt::format("Worker {} ({}{}) {}", loss.index, loss.pod,
+                     member ? fmt::format(", round {}", pass.status.round) : "", loss.verdict.what);
 }
 
 // With the worker's last lines, for messages that end the job.
@@ -108,10 +107,9 @@ void ApplyRestart(Pass& pass) {
   const std::vector<Loss> losses = FindLosses(pass);
   if (losses.empty()) return;
   if (const Loss* permanent = FindPermanent(losses)) {
-    const std::string sentence = Sentence(pass, *permanent);
+    const std::string sentence = Sentence(pass, *permanent) + "; a restart would end the same way";
     RecordIncident(pass, *permanent, sentence);
-    pass.Fail(kReasonPermanentError,
-              WithLog(sentence, *permanent) + " A restart would end the same way.");
+    pass.Fail(kReasonPermanentError, WithLog(sentence, *permanent));
     return;
   }
   const Loss* root = RootOf(losses);

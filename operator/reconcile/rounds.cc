@@ -107,6 +107,16 @@ void FormRound(Pass& pass) {
   AnnounceRound(pass);
 }
 
+// Whether the round in force goes on for now although its members are not those wanted.
+bool MustWait(Pass& pass) {
+  if (HasSurplusMembers(pass)) return true;
+  if (!AllMembersStay(pass)) return false;
+  return !std::all_of(pass.slots.begin(), pass.slots.end(), Ready) ||
+         !ReadyToResize(pass, kReasonScalingUp,
+                        fmt::format("The round grows from {} to {} workers after a checkpoint.",
+                                    pass.status.members.size(), pass.slots.size()));
+}
+
 }  // namespace
 
 void ApplyRounds(Pass& pass) {
@@ -115,26 +125,13 @@ void ApplyRounds(Pass& pass) {
   if (in_force && SameMembers(pass)) {
     RemoveCondition(pass.status, kConditionResizing);
     AnnounceRound(pass);
-    return;
-  }
-  if (!std::all_of(pass.slots.begin(), pass.slots.end(), Ready)) {
-    if (in_force && AllMembersStay(pass)) {
-      AnnounceRound(pass);
-    } else {
-      SayWhoIsMissing(pass);
-    }
-    return;
-  }
-  if (in_force && AllMembersStay(pass) &&
-      !ReadyToResize(pass, kReasonScalingUp,
-                     fmt::format("{} have joined a round of {}; they start together after a "
-                                 "checkpoint.",
-                                 Count(pass.slots.size() - pass.status.members.size(), "worker"),
-                                 pass.status.members.size()))) {
+  } else if (in_force && MustWait(pass)) {
     AnnounceRound(pass);
-    return;
+  } else if (std::all_of(pass.slots.begin(), pass.slots.end(), Ready)) {
+    FormRound(pass);
+  } else {
+    SayWhoIsMissing(pass);
   }
-  FormRound(pass);
 }
 
 }  // namespace ringmaster::reconcile

@@ -47,7 +47,7 @@ bool ReadyToResize(Pass& pass, const char* reason, const std::string& message) {
   if (!pass.Native() || !IsTrue(pass.status, kConditionTraining)) return true;
   if (SetCondition(pass, kConditionResizing, true, reason, message)) {
     pass.Note(false, reason, message);
-    pass.Broadcast(CheckpointNowCommand{});
+    pass.TellMembers(CheckpointNowCommand{});
     pass.WakeAt(pass.now + pass.in.settings.drain_timeout);
     return false;
   }
@@ -63,17 +63,22 @@ bool ReadyToResize(Pass& pass, const char* reason, const std::string& message) {
   return true;
 }
 
+bool HasSurplusMembers(const Pass& pass) {
+  return InRound(pass, Surplus(pass));
+}
+
 void ApplyScaling(Pass& pass) {
   if (pass.status.result) return;
   const std::set<int> surplus = Surplus(pass);
   if (surplus.empty()) return;
-  const std::string text = fmt::format("{} of {} wanted: {} will leave after a checkpoint.",
-                                       Count(pass.slots.size() + surplus.size(), "worker"),
-                                       pass.slots.size(), Names(pass, surplus));
-  if (InRound(pass, surplus) && !ReadyToResize(pass, kReasonScalingDown, text)) return;
-  pass.Note(false, kReasonScalingDown,
-            fmt::format("spec.workers.replicas is {}: {} leave.", pass.slots.size(),
-                        Names(pass, surplus)));
+  const std::string wanted = Count(pass.slots.size(), "worker") + " wanted";
+  const std::string names = Names(pass, surplus);
+  if (InRound(pass, surplus) &&
+      !ReadyToResize(pass, kReasonScalingDown,
+                     fmt::format("{}; after a checkpoint these leave: {}.", wanted, names))) {
+    return;
+  }
+  pass.Note(false, kReasonScalingDown, fmt::format("{}; leaving: {}.", wanted, names));
   for (const int index : surplus) pass.NextIncarnation(index);
 }
 

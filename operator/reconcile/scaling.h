@@ -13,6 +13,10 @@ namespace ringmaster::reconcile {
 // training to lose; until then condition Resizing is true, with this reason and message.
 bool ReadyToResize(Pass& pass, const char* reason, const std::string& message);
 
+// Whether members of the round in force are no longer wanted and have not been let go yet: the
+// round stays until they are.
+bool HasSurplusMembers(const Pass& pass);
+
 }  // namespace ringmaster::reconcile
 
 #endif  // RINGMASTER_OPERATOR_RECONCILE_SCALING_H_

@@ -49,8 +49,9 @@ const char* StateOf(const v1::TrainingJobStatus& status) {
 // As of the last moment that the status itself tells of, so that time alone changes nothing in it
 // and a pass that finds nothing new writes nothing.
 double GoodputOf(const v1::TrainingJobStatus& status) {
-  std::optional<Time> until = status.completion_time;
-  if (!until && status.progress) until = status.progress->updated_at;
+  if (!status.progress) return 0;  // nothing useful yet
+  const std::optional<Time> until =
+      status.completion_time ? status.completion_time : status.progress->updated_at;
   if (!until || !status.start_time || *until <= *status.start_time) return status.goodput;
   const v1::LostSeconds lost = status.lost_seconds.value_or(v1::LostSeconds{});
   const double all = Seconds(*until - *status.start_time);

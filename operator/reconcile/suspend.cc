@@ -57,7 +57,7 @@ bool StillDraining(Pass& pass) {
                     pass.in.settings.drain_timeout;
   if (pass.now >= ends) return false;
   pass.WakeAt(ends);
-  pass.Broadcast(DrainCommand{kDrainReason});
+  pass.TellMembers(DrainCommand{kDrainReason});
   return true;
 }
 

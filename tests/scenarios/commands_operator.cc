@@ -1,0 +1,140 @@
+// The loop, time, and what goes wrong with the operator itself.
+#include <cstdlib>
+
+#include <fmt/format.h>
+
+#include "common/status.h"
+#include "operator/kube/errors.h"
+#include "operator/kube/object.h"
+#include "tests/scenarios/render.h"
+#include "tests/scenarios/runner.h"
+
+namespace ringmaster::scenarios {
+namespace {
+
+// run
+// Runs the loop until nothing is left to do at this time.
+absl::Status Run(Runner& runner, const Command&, std::string* output) {
+  *output += runner.Run();
+  return absl::OkStatus();
+}
+
+// advance <seconds>
+// Turns the clock and runs the loop.
+absl::Status Advance(Runner& runner, const Command& command, std::string* output) {
+  const double seconds = std::strtod(command.words.at(0).c_str(), nullptr);
+  runner.world().clock().Advance(Duration(static_cast<std::int64_t>(seconds * 1e6)));
+  *output += runner.Run();
+  return absl::OkStatus();
+}
+
+// fail call=<n> [error=unavailable|conflict] [answer=lost]
+// The n-th change that the operator makes from now fails. With answer=lost it is made, and only
+// the answer does not arrive.
+absl::Status Fail(Runner& runner, const Command& command, std::string*) {
+  const absl::Status error = command.Option("error") == "conflict"
+                                 ? absl::AbortedError("the object has changed")
+                                 : absl::UnavailableError("connection reset");
+  runner.world().client().FailCall(static_cast<int>(command.Number("call", 1)), error,
+                                   command.Option("answer") == "lost");
+  return absl::OkStatus();
+}
+
+// kill call=<n>
+// The operator dies just before the n-th change that it makes from now.
+absl::Status Kill(Runner& runner, const Command& command, std::string*) {
+  runner.world().client().DieAtCall(static_cast<int>(command.Number("call", 1)));
+  return absl::OkStatus();
+}
+
+// restart
+// The operator starts anew on the same store, and no worker has dialled in yet.
+absl::Status Restart(Runner& runner, const Command&, std::string*) {
+  runner.world().RestartOperator();
+  return absl::OkStatus();
+}
+
+// expire
+// The store forgets its history: every watch answers 410 Gone, and the caches are listed anew.
+absl::Status Expire(Runner& runner, const Command&, std::string*) {
+  runner.world().ExpireHistory();
+  return absl::OkStatus();
+}
+
+// What must be the same whatever happened to the operator on the way.
+std::string EndState(Runner& runner) {
+  const absl::StatusOr<kube::Json> job = runner.Job();
+  std::string text = job.ok() ? RenderStatus(*job) : "no job\n";
+  text += RenderPods(runner.Pods());
+  for (const auto& [pod, times] : runner.world().client().created()) {
+    if (times != 1) text += fmt::format("BROKEN: {} was created {} times\n", pod, times);
+  }
+  return text;
+}
+
+std::int64_t RoundOf(Runner& runner) {
+  const absl::StatusOr<kube::Json> job = runner.Job();
+  return job.ok() ? kube::FindInt(*job, {"status", "round"}).value_or(0) : 0;
+}
+
+absl::Status RunAll(Runner& runner, const std::string& script) {
+  RM_ASSIGN_OR_RETURN(const std::vector<Command> commands, ParseCommands(script));
+  for (const Command& command : commands) (void)runner.Execute(command);
+  return absl::OkStatus();
+}
+
+// A world in which everything up to now has happened again, and then the script with an operator
+// that dies before the n-th change. Whether it did is in `died`.
+absl::StatusOr<std::string> Replay(const std::vector<Command>& history, const std::string& script,
+                                   int n, bool* died) {
+  Runner runner;
+  for (const Command& command : history) (void)runner.Execute(command);
+  if (n > 0) runner.world().client().DieAtCall(n);
+  RM_ASSIGN_OR_RETURN(const std::vector<Command> commands, ParseCommands(script));
+  *died = false;
+  for (const Command& command : commands) {
+    (void)runner.Execute(command);
+    if (!runner.world().client().dead()) continue;
+    *died = true;
+    runner.world().RestartOperator();
+    const std::int64_t round = RoundOf(runner);
+    RM_RETURN_IF_ERROR(RunAll(runner, fmt::format("worker all join round={}\nrun\n", round)));
+  }
+  return EndState(runner);
+}
+
+// crash-at-each-call
+//   <commands>
+// Plays the commands again and again, each time from the same state and with the operator killed
+// before another of the changes that it makes; it is then started anew and its workers dial in
+// again. Each time the end state must be that of the undisturbed run, and no pod may have been
+// created twice. Prints how many times that was; the commands' effects do not stay.
+absl::Status CrashAtEachCall(Runner& runner, const Command& command, std::string* output) {
+  bool died = false;
+  RM_ASSIGN_OR_RETURN(const std::string undisturbed,
+                      Replay(runner.history(), command.input, 0, &died));
+  int n = 0;
+  do {
+    ++n;
+    RM_ASSIGN_OR_RETURN(const std::string state, Replay(runner.history(), command.input, n, &died));
+    if (state != undisturbed) {
+      *output += fmt::format("killed before call {}:\n{}instead of\n{}", n, state, undisturbed);
+    }
+  } while (died);
+  *output += fmt::format("killed at each of {} calls\n{}", n - 1, undisturbed);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void AddOperatorCommands(Handlers& handlers) {
+  handlers["run"] = Run;
+  handlers["advance"] = Advance;
+  handlers["fail"] = Fail;
+  handlers["kill"] = Kill;
+  handlers["restart"] = Restart;
+  handlers["expire"] = Expire;
+  handlers["crash-at-each-call"] = CrashAtEachCall;
+}
+
+}  // namespace ringmaster::scenarios

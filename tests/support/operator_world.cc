@@ -1,0 +1,53 @@
+#include "tests/support/operator_world.h"
+
+#include <utility>
+
+#include "common/check.h"
+#include "operator/api/admission.h"
+
+namespace ringmaster::testing {
+namespace {
+
+constexpr std::uint64_t kSeed = 7;
+
+std::unique_ptr<kube::memory::MemoryStore> OpenStore(const Clock& clock) {
+  auto store = kube::memory::MemoryStore::Open({.clock = &clock, .seed = kSeed});
+  RM_CHECK(store.ok(), "a store without a journal always opens");
+  (*store)->SetAdmission(kube::kTrainingJob, [](kube::memory::AdmissionRequest& request) {
+    return api::AdmitTrainingJob(request.object, request.current);
+  });
+  return *std::move(store);
+}
+
+}  // namespace
+
+OperatorWorld::OperatorWorld()
+    : store_(OpenStore(clock_)),
+      client_(*store_, log_),
+      workers_(clock_, log_, [this](const kube::ObjectKey& job) {
+        if (manager_ != nullptr) manager_->Enqueue(job);
+      }) {
+  StartOperator();
+}
+
+void OperatorWorld::StartOperator() {
+  manager::ManagerOptions options;
+  options.settings.rendezvous = "127.0.0.1:7471";
+  options.parallel_writes = 1;  // so that the order of calls is one
+  manager_ = std::make_unique<manager::Manager>(options, client_, workers_, clock_);
+}
+
+absl::Status OperatorWorld::Run() {
+  if (client_.dead()) return absl::OkStatus();
+  const absl::Status ran = manager_->RunUntilIdle().status();
+  return client_.dead() ? absl::OkStatus() : ran;
+}
+
+void OperatorWorld::RestartOperator() {
+  manager_.reset();
+  client_.Revive();
+  workers_.Reset();
+  StartOperator();
+}
+
+}  // namespace ringmaster::testing
