@@ -1,18 +1,22 @@
 #include "launcher/spawn.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <csignal>
+#include <cstdint>
 #include <cstring>
 #include <fcntl.h>
 #include <filesystem>
 #include <optional>
+#include <poll.h>
 #include <sched.h>
 #include <string_view>
 #include <unistd.h>
 
 #include <fmt/format.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include "common/clock.h"
@@ -149,6 +153,16 @@ std::optional<pid_t> ParentOf(const std::filesystem::path& directory) {
   return parent;
 }
 
+// Waits for the child's end and reaps it; false when it has not come by `until`.
+bool ReapBy(SteadyTime until, pid_t child) {
+  const UniqueFd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, child, 0)));
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - SystemClock().SteadyNow());
+  pollfd entry{pidfd.get(), POLLIN, 0};
+  if (::poll(&entry, 1, static_cast<int>(std::max<std::int64_t>(left.count(), 0))) <= 0)
+    return false;
+  return ::waitpid(child, nullptr, WNOHANG) == child;
+}
+
 std::vector<pid_t> Children() {
   std::vector<pid_t> children;
   std::error_code error;
@@ -190,7 +204,9 @@ void KillDescendants() {
     if (children.empty()) return;
     for (const pid_t child : children) ::kill(child, SIGKILL);
     // Their own children become ours as they die; the next turn finds those.
-    for (const pid_t child : children) ::waitpid(child, nullptr, 0);
+    for (const pid_t child : children) {
+      if (!ReapBy(until, child)) return;
+    }
   }
 }
 

@@ -127,11 +127,14 @@ FrontDoor::~FrontDoor() {
 
 void FrontDoor::Run() {
   while (true) {
-    // With too many guests the listener waits: the kernel's queue holds the next.
-    std::vector<pollfd> fds{{wake_.get(), POLLIN, 0},
-                            {guests_.size() < kMaxGuests ? listener_.get() : -1, POLLIN, 0}};
+    // With too many guests, or without a descriptor for one more, the listener waits a while: the
+    // kernel's queue holds the next.
+    const bool open = guests_.size() < kMaxGuests && !starved_;
+    std::vector<pollfd> fds{{wake_.get(), POLLIN, 0}, {open ? listener_.get() : -1, POLLIN, 0}};
     for (const Guest& guest : guests_) fds.push_back({guest.fd.get(), POLLIN, 0});
-    if (::poll(fds.data(), fds.size(), guests_.empty() ? -1 : kPollMilliseconds) < 0) continue;
+    const bool idle = guests_.empty() && !starved_;
+    if (::poll(fds.data(), fds.size(), idle ? -1 : kPollMilliseconds) < 0) continue;
+    starved_ = false;
     if (fds[0].revents != 0) return;
     size_t i = 2;
     const SteadyTime now = SystemClock().SteadyNow();
@@ -155,7 +158,10 @@ void FrontDoor::AcceptAll() {
     socklen_t length = sizeof peer;
     UniqueFd fd(::accept4(listener_.get(), reinterpret_cast<sockaddr*>(&peer), &length,
                           SOCK_NONBLOCK | SOCK_CLOEXEC));
-    if (!fd.valid()) return;
+    if (!fd.valid()) {
+      starved_ = errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS;
+      return;
+    }
     const int on = 1;
     ::setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     guests_.push_back(

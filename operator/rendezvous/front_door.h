@@ -54,6 +54,7 @@ class FrontDoor {
   const Admit admit_;
   SourceLog refusals_;
   std::list<Guest> guests_;  // the thread's own
+  bool starved_ = false;     // the thread's own: no descriptor is left to accept with
   std::thread thread_;
 };
 

@@ -275,8 +275,13 @@ void Registry::Announce(const kube::ObjectKey& key, const reconcile::Announcemen
               {{"job", key.ToString()}, {"round", round.round}, {"members", round.members.size()}});
   }
   // Also for the same number: the checkpoints to resume from grow while the round stands.
-  job.round = round;
-  job.key = RoundKey(options_.secret, key, round);
+  if (job.round != round) {
+    job.round = round;
+    job.key = RoundKey(options_.secret, key, round);
+    job.ranks.clear();
+    for (const reconcile::RoundMember& member : round.members)
+      job.ranks[member.pod_uid] = member.rank;
+  }
   for (auto& [uid, worker] : job.workers) TellRound(job, worker);
 }
 
@@ -284,11 +289,10 @@ void Registry::TellRound(Job& job, Worker& worker) {
   if (!job.round) return;
   Stream* stream = worker.stream == 0 ? nullptr : Find(worker.stream);
   if (stream == nullptr || stream->told_round >= job.round->round) return;
-  for (const reconcile::RoundMember& member : job.round->members) {
-    if (member.pod_uid != worker.view.pod_uid) continue;
-    stream->downstream->Send(RoundMessage(*job.round, member.rank, job.key));
-    stream->told_round = job.round->round;
-  }
+  const auto rank = job.ranks.find(worker.view.pod_uid);
+  if (rank == job.ranks.end()) return;
+  stream->downstream->Send(RoundMessage(*job.round, rank->second, job.key));
+  stream->told_round = job.round->round;
 }
 
 void Registry::Send(const kube::ObjectKey& key, const std::string& pod_uid,

@@ -115,6 +115,7 @@ class Registry : public manager::WorkerLink {
   struct Job {
     std::map<std::string, Worker> workers;  // by pod UID
     std::optional<reconcile::Announcement> round;
+    std::map<std::string, int> ranks;  // of the round's members, by pod UID
     std::string key;
     SteadyTime progress_told{};
     bool progress_pending = false;
