@@ -35,11 +35,22 @@ std::string Address() {
   return address.empty() ? kLoopback : address;
 }
 
-std::unique_ptr<metrics::Server> ServeMetrics(const metrics::Registry& registry) {
-  auto server = metrics::Server::Start(registry, HostPort(Address(), contract::kMetricsPort));
-  if (server.ok()) return *std::move(server);
-  log::Warning("no metrics are served", {{"error", server.status()}});
-  return nullptr;
+struct Endpoint {
+  metrics::Registry registry;
+  std::unique_ptr<metrics::Server> server;
+};
+
+// It lives as long as the process: to stop it would take the web server two seconds.
+metrics::Registry& ServedRegistry() {
+  static auto* const endpoint = new Endpoint;
+  auto server =
+      metrics::Server::Start(endpoint->registry, HostPort(Address(), contract::kMetricsPort));
+  if (server.ok()) {
+    endpoint->server = *std::move(server);
+  } else {
+    log::Warning("no metrics are served", {{"error", server.status()}});
+  }
+  return endpoint->registry;
 }
 
 Ending BadConfig(const absl::Status& status) {
@@ -96,9 +107,7 @@ Ending RunTrainer() {
   if (!channel.ok()) {
     return {.exit_code = contract::kExitPeerLost, .message = Message(channel.status())};
   }
-  metrics::Registry registry;
-  const std::unique_ptr<metrics::Server> server = ServeMetrics(registry);
-  Session session(*config, *options, inbox, **channel, registry);
+  Session session(*config, *options, inbox, **channel, ServedRegistry());
   return session.Run();
 }
 

@@ -23,7 +23,8 @@ absl::StatusOr<SessionOptions> ReadOptions();
 // "ADDRESS:PORT", with brackets around an IPv6 address.
 std::string HostPort(const std::string& address, int port);
 
-// The whole program: dials the launcher, serves metrics, runs the session, logs how it ended.
+// The whole program but its exit: dials the launcher, serves metrics, runs the session. The metrics
+// endpoint is still up afterwards; call once, and leave by std::quick_exit.
 Ending RunTrainer();
 
 }  // namespace ringmaster::train

@@ -1,6 +1,6 @@
 // The promise of the ordered sum: the trained weights do not depend on the number of workers. Each
 // of the rules that keep it is switched off once, to see that the comparison would notice.
-#include <map>
+#include <fstream>
 #include <string>
 
 #include <fmt/format.h>
@@ -50,6 +50,30 @@ TEST(SameBitsTest, AdamAndAScheduleKeepTheBitsToo) {
   job.config.trainer.schedule->warmup_steps = 3;
   job.config.trainer.schedule->cosine.emplace();
   EXPECT_EQ(Train(job, 3).weights_sha256, Train(job, 1).weights_sha256);
+}
+
+TEST(SameBitsTest, ATransformerOnTextKeepsTheBitsToo) {
+  DigitsJob job;
+  {
+    std::ofstream text(job.workspace() / "text.txt");
+    for (int i = 0; i < 400; ++i) text << "to be, or not to be " << i * 37 % 101 << "; ";
+  }
+  training::v1alpha1::TrainerConfig& trainer = job.config.trainer;
+  trainer.data.csv.reset();
+  trainer.data.text.emplace();
+  trainer.data.text->path = "text.txt";
+  trainer.data.text->window = 16;
+  trainer.model.zoo.reset();
+  trainer.model.transformer.emplace();
+  trainer.model.transformer->layers = 1;
+  trainer.model.transformer->heads = 2;
+  trainer.model.transformer->width = 16;
+  trainer.model.transformer->dropout = 0.1;
+  const Finished alone = Train(job, 1);
+  EXPECT_GT(alone.accuracy, 0);
+  const Finished together = Train(job, 3);
+  EXPECT_EQ(together.weights_sha256, alone.weights_sha256);
+  EXPECT_EQ(together.accuracy, alone.accuracy);
 }
 
 struct Rule {
