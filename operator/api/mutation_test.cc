@@ -92,7 +92,7 @@ class MutationTest : public testing::Test {
 };
 
 TEST_F(MutationTest, DamagedTextParsesOrIsRefusedWithAPlace) {
-  for (int i = 0; i < 3000; ++i) {
+  for (int i = 0; i < 500; ++i) {
     std::string text = kDigits;
     for (std::size_t n = 1 + Below(4); n > 0; --n) DamageText(text);
     ASSERT_NO_FATAL_FAILURE(ParsesOrSaysWhere(text));
@@ -101,7 +101,7 @@ TEST_F(MutationTest, DamagedTextParsesOrIsRefusedWithAPlace) {
 
 TEST_F(MutationTest, DamagedTreesParseOrAreRefusedWithAPlace) {
   const Json whole = ParseYaml(kDigits).value;
-  for (int i = 0; i < 3000; ++i) {
+  for (int i = 0; i < 500; ++i) {
     Json object = whole;
     for (std::size_t n = 1 + Below(4); n > 0; --n) DamageTree(object);
     ASSERT_NO_FATAL_FAILURE(ParsesOrSaysWhere(object.dump()));

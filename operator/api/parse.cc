@@ -93,6 +93,7 @@ class ManifestParser {
   // what else is wrong.
   static std::vector<Problem> CheckMeaning(Json object, const std::vector<Problem>& refused) {
     for (const Problem& problem : refused) Remove(problem.path, object);
+    object["metadata"] = {{"name", "any"}};
     if (!schema::CheckAndDefault(SchemaOf<TrainingJob>(), object).empty()) return {};
     TrainingJob job;
     FromCheckedJson(object, job);
@@ -106,7 +107,7 @@ class ManifestParser {
     for (std::size_t i = 0; i < steps->size(); ++i) {
       const auto* name = std::get_if<std::string>(&(*steps)[i]);
       if (i + 1 == steps->size()) {
-        if (name != nullptr && at->is_object() && *name != "name") at->erase(*name);
+        if (name != nullptr && at->is_object()) at->erase(*name);
         return;
       }
       Json* next = Child(*at, (*steps)[i]);

@@ -81,6 +81,7 @@ TEST(ParseManifestTest, ChecksMeaningBesideAMisspeltField) {
   std::string text = kDigits;
   text.replace(text.find("momentum"), 8, "momentun");
   text.replace(text.find("size: 64"), 8, "size: 3");
+  text.replace(text.find("name: digits"), 12, "name: 1digit");
   const std::string errors = Errors(text);
   EXPECT_THAT(errors, HasSubstr("broken.yaml:15: spec.trainer.optimizer.sgd.momentun: unknown "
                                 "field; did you mean momentum?"));
