@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -139,6 +140,26 @@ std::string Describe() {
   for (const Variable& variable : kVariables) {
     text += fmt::format("{}={}  ({})  {}\n", variable.name, GetString(variable.name),
                         IsSet(variable.name) ? "environment" : "default", variable.help);
+  }
+  return text;
+}
+
+std::string Reference() {
+  std::string text =
+      "# Environment variables\n\n"
+      "Every variable that Ringmaster's programs read. A value that does not parse is an error. "
+      "`ringmaster --print-config` shows what is in force.\n";
+  for (const auto& [audience, title] :
+       {std::pair(Audience::kUser, "For you to set"),
+        std::pair(Audience::kDebug, "For tests and for finding bugs"),
+        std::pair(Audience::kInternal, "Set by Ringmaster's own programs for one another")}) {
+    text += fmt::format("\n## {}\n\n| variable | default | meaning |\n|---|---|---|\n", title);
+    for (const Variable& variable : kVariables) {
+      if (variable.audience != audience) continue;
+      const std::string value(variable.default_value);
+      text += fmt::format("| `{}` | {} | {} |\n", variable.name,
+                          value.empty() ? "" : "`" + value + "`", variable.help);
+    }
   }
   return text;
 }

@@ -2,7 +2,8 @@
 // meaning. Nothing else calls getenv.
 //
 // A value that does not parse is an error that names the variable, never a silent default.
-// docs/env.md and `--print-config` are written from this table.
+// docs/env.md and `--print-config` are written from this table; a test keeps the page current
+// (UPDATE_GOLDEN=1 writes it).
 #ifndef RINGMASTER_COMMON_ENV_H_
 #define RINGMASTER_COMMON_ENV_H_
 
@@ -48,6 +49,9 @@ absl::Status CheckAll();
 
 // "NAME=value  (environment|default)  help", a line each: what --print-config writes.
 std::string Describe();
+
+// The whole of docs/env.md.
+std::string Reference();
 
 }  // namespace ringmaster::env
 

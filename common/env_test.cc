@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "common/file.h"
 #include "common/status.h"
 
 namespace ringmaster::env {
@@ -39,6 +40,14 @@ TEST_F(EnvTest, BadValueIsAnErrorThatNamesTheVariable) {
   EXPECT_EQ(GetInteger("RINGMASTER_LIFELINE_FD").status().code(),
             absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(Message(CheckAll()), HasSubstr("RINGMASTER_LIFELINE_FD"));
+}
+
+TEST_F(EnvTest, ReferencePageIsCurrent) {
+  const char* page = "docs/env.md";  // tests run in the source tree
+  if (::getenv("UPDATE_GOLDEN") != nullptr) {
+    ASSERT_TRUE(WriteFileAtomically(page, Reference()).ok());
+  }
+  EXPECT_EQ(ReadFile(page).value(), Reference()) << "UPDATE_GOLDEN=1 writes it again";
 }
 
 TEST_F(EnvTest, DescriptionSaysWhereAValueComesFrom) {
