@@ -22,7 +22,7 @@ constexpr int64_t kTrialBatch = 8;
 std::string WithThousands(int64_t number) {
   std::string digits = std::to_string(number);
   for (auto place = static_cast<int64_t>(digits.size()) - 3; place > 0; place -= 3) {
-    digits.insert(static_cast<size_t>(place), ",");
+    digits.insert(static_cast<size_t>(place), 1, ',');
   }
   return digits;
 }
@@ -57,7 +57,10 @@ absl::Status Workload::CheckModel(kernels::Selection kernels) {
                       graph::Executor::Compile(layout_.graph, {.kernels = kernels}));
   Sha256 hash;
   hash.Update(fmt::format("threads {}\n", device::ThreadCount()));
-  for (const std::string& name : executor->ImplementationNames()) hash.Update(name + "\n");
+  for (const std::string& name : executor->ImplementationNames()) {
+    hash.Update(name);
+    hash.Update("\n");
+  }
   kernels_digest_ = Hex(hash.Finish());
   return absl::OkStatus();
 }

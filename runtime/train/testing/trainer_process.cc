@@ -17,6 +17,7 @@
 #include <sys/un.h>
 #include <sys/wait.h>
 
+#include "common/env.h"
 #include "common/status.h"
 
 namespace ringmaster::train::testing {
@@ -25,8 +26,8 @@ namespace {
 constexpr std::chrono::seconds kDeadline{60};
 
 std::string Binary() {
-  const char* folder = std::getenv("RINGMASTER_BIN_DIR");
-  return fmt::format("{}/ringmaster-train", folder == nullptr ? "build/dev/bin" : folder);
+  const std::string folder = env::GetString("RINGMASTER_BIN_DIR");
+  return fmt::format("{}/ringmaster-train", folder.empty() ? "build/dev/bin" : folder);
 }
 
 UniqueFd ListenAt(const std::filesystem::path& path) {
