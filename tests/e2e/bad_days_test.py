@@ -16,7 +16,11 @@ MANY_LOSSES = ["--set", "spec.restart.code=100", "--set", "spec.restart.unknown=
 
 
 def kill_trainer(run, index):
-    pid = wait_until(lambda: run.workers().get(index), f"worker {index}")
+    def found():
+        if not run.running():
+            raise AssertionError(f"the run ended before worker {index} could be killed:\n{run.text()}")
+        return run.workers().get(index)
+    pid = wait_until(found, f"worker {index}")
     os.kill(pid, signal.SIGKILL)
 
 
@@ -24,9 +28,10 @@ class KilledWorkers(RunTest):
     def test_ten_kills_at_random_steps_change_no_bit(self):
         print(f"RINGMASTER_TEST_SEED={SEED}")
         dice = random.Random(SEED)
-        expected = self.undisturbed(*SHORT)
-        run = self.digits(*SHORT, *MANY_LOSSES)
-        for step in sorted(dice.sample(range(5, 105), 10)):
+        longer = ["--set", "spec.trainer.epochs=30", "--set", "spec.checkpoint.everySteps=20"]  # 675 steps
+        expected = self.undisturbed(*longer)
+        run = self.digits(*longer, *MANY_LOSSES)
+        for step in sorted(dice.sample(range(5, 450), 10)):
             run.wait_for_step(step)
             kill_trainer(run, dice.randrange(4))
         self.assertEqual(run.result(), expected, run.text())
