@@ -1,0 +1,77 @@
+#include "operator/reconcile/cause.h"
+
+#include <gtest/gtest.h>
+
+namespace ringmaster::reconcile {
+namespace {
+
+PodFacts Failed(int code, const std::string& reason = "Error") {
+  PodFacts pod;
+  pod.phase = PodPhase::kFailed;
+  pod.exit_code = code;
+  pod.exit_reason = reason;
+  return pod;
+}
+
+Cause CauseOf(const PodFacts& pod) {
+  return Classify(&pod, nullptr, true).cause;
+}
+
+TEST(CauseTest, TellsSignalsApart) {
+  EXPECT_EQ(CauseOf(Failed(139)), Cause::kCode);
+  EXPECT_EQ(CauseOf(Failed(134)), Cause::kCode);
+  EXPECT_EQ(CauseOf(Failed(137)), Cause::kUnknown);
+  EXPECT_EQ(CauseOf(Failed(130)), Cause::kPreemption);
+  EXPECT_EQ(CauseOf(Failed(143)), Cause::kPreemption);
+}
+
+TEST(CauseTest, BelievesThePodBeforeItsExitCode) {
+  EXPECT_EQ(CauseOf(Failed(137, "OOMKilled")), Cause::kOutOfMemory);
+  PodFacts pod = Failed(66);
+  pod.disruption = "EvictionByEvictionAPI";
+  const Verdict verdict = Classify(&pod, nullptr, true);
+  EXPECT_EQ(verdict.cause, Cause::kPreemption);
+  EXPECT_FALSE(verdict.permanent);
+  pod = Failed(137);
+  pod.reason = "NodeLost";
+  EXPECT_EQ(CauseOf(pod), Cause::kNodeLost);
+}
+
+TEST(CauseTest, KnowsThePermanentCodesOfTheNativeTrainerAlone) {
+  const PodFacts pod = Failed(66);
+  EXPECT_TRUE(Classify(&pod, nullptr, true).permanent);
+  EXPECT_FALSE(Classify(&pod, nullptr, false).permanent);
+}
+
+TEST(CauseTest, CallsACommandThatDoesNotExistPermanent) {
+  PodFacts pod = Failed(128, "StartError");
+  pod.exit_message = "exec: no such file.";
+  const Verdict verdict = Classify(&pod, nullptr, false);
+  EXPECT_TRUE(verdict.permanent);
+  EXPECT_EQ(verdict.what, "could not be started: exec: no such file");
+}
+
+TEST(CauseTest, CallsALostPeerAConsequence) {
+  const PodFacts pod = Failed(75);
+  EXPECT_TRUE(Classify(&pod, nullptr, true).consequence);
+}
+
+TEST(CauseTest, TakesTheLaunchersWordsBeforeTheContainers) {
+  PodFacts pod = Failed(1);
+  pod.exit_message = "from the container";
+  WorkerView view;
+  view.exited = ExitReport{.exit_code = 3, .message = "from the launcher"};
+  const Verdict verdict = Classify(&pod, &view, true);
+  EXPECT_EQ(verdict.exit_code, 3);
+  EXPECT_EQ(verdict.log, "from the launcher");
+}
+
+TEST(CauseTest, CallsSilenceAHangAndAbsenceADeletion) {
+  PodFacts pod;
+  pod.phase = PodPhase::kRunning;
+  EXPECT_EQ(CauseOf(pod), Cause::kHang);
+  EXPECT_EQ(Classify(nullptr, nullptr, true).cause, Cause::kPreemption);
+}
+
+}  // namespace
+}  // namespace ringmaster::reconcile

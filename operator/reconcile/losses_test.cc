@@ -1,0 +1,56 @@
+#include <gtest/gtest.h>
+
+#include "operator/reconcile/reconcile.h"
+#include "operator/reconcile/testing.h"
+
+namespace ringmaster::reconcile {
+namespace {
+
+using namespace reconcile::testing;
+using std::chrono::seconds;
+
+TEST(LossesTest, WaitsForASilentWorkerToComeBack) {
+  Observed observed = Training(2);
+  View(observed, 1).connected = false;
+  View(observed, 1).disconnected_at = observed.now - seconds(5);
+  const Decision decision = Reconcile(observed);
+  EXPECT_FALSE(decision.status->restarts);
+  EXPECT_EQ(Wait(decision), seconds(15));
+}
+
+TEST(LossesTest, WaitsHalfAsLongWhenAPeerSaysSo) {
+  Observed observed = Training(2);
+  View(observed, 1).connected = false;
+  View(observed, 1).disconnected_at = observed.now - seconds(10);
+  View(observed, 0).peers_lost.push_back({.round = 1, .rank = 1});
+  EXPECT_EQ(Reconcile(observed).status->restarts->by_cause["Hang"], 1);
+}
+
+TEST(LossesTest, IgnoresWhatPeersSaidInAnEarlierRound) {
+  Observed observed = Training(2);
+  View(observed, 1).connected = false;
+  View(observed, 1).disconnected_at = observed.now - seconds(10);
+  View(observed, 0).peers_lost.push_back({.round = 0, .rank = 1});
+  EXPECT_FALSE(Reconcile(observed).status->restarts);
+}
+
+TEST(LossesTest, GivesWorkersTimeToDialInAfterTheOperatorHasStarted) {
+  Observed observed = Training(2);
+  observed.workers = {.since = observed.now - seconds(19)};
+  EXPECT_FALSE(Reconcile(observed).status->restarts);
+  observed.workers.since = observed.now - seconds(20);
+  EXPECT_EQ(Reconcile(observed).status->restarts->total, 1);
+}
+
+TEST(LossesTest, WaitsAMomentForAnExplanationOfAnEarlyExitCodeZero) {
+  Observed observed = Training(2);
+  Exit(observed, 1, 0);
+  Pod(observed, 1)["status"]["containerStatuses"][0]["state"]["terminated"]["finishedAt"] =
+      FormatTime(observed.now);
+  const Decision decision = Reconcile(observed);
+  EXPECT_FALSE(decision.status->restarts);
+  EXPECT_EQ(Wait(decision), seconds(2));
+}
+
+}  // namespace
+}  // namespace ringmaster::reconcile
