@@ -9,7 +9,7 @@ import socket
 import subprocess
 import unittest
 
-from ringmaster_run import ROOT, SHORT, RunTest, main, processes, ringmaster, wait_until
+from ringmaster_run import ROOT, LONG, RunTest, main, processes, ringmaster, wait_until
 
 SEED = int(os.environ.get("RINGMASTER_TEST_SEED", random.randrange(1 << 30)))
 MANY_LOSSES = ["--set", "spec.restart.code=100", "--set", "spec.restart.unknown=100", "--set", "spec.restart.outOfMemory=100"]
@@ -28,9 +28,8 @@ class KilledWorkers(RunTest):
     def test_ten_kills_at_random_steps_change_no_bit(self):
         print(f"RINGMASTER_TEST_SEED={SEED}")
         dice = random.Random(SEED)
-        longer = ["--set", "spec.trainer.epochs=30", "--set", "spec.checkpoint.everySteps=20"]  # 675 steps
-        expected = self.undisturbed(*longer)
-        run = self.digits(*longer, *MANY_LOSSES)
+        expected = self.undisturbed(*LONG)
+        run = self.digits(*LONG, *MANY_LOSSES)
         for step in sorted(dice.sample(range(5, 450), 10)):
             run.wait_for_step(step)
             kill_trainer(run, dice.randrange(4))
@@ -40,8 +39,8 @@ class KilledWorkers(RunTest):
         self.assertIn("WorkerLost", ringmaster(self.folder, "get", "digits", "--events").stdout)
 
     def test_killed_launcher_takes_its_trainer_along_and_is_replaced(self):
-        expected = self.undisturbed(*SHORT)
-        run = self.digits(*SHORT, *MANY_LOSSES)
+        expected = self.undisturbed(*LONG)
+        run = self.digits(*LONG, *MANY_LOSSES)
         run.wait_for_step(20)
         trainer = run.workers()[1]
         os.kill(run.workers("ringmaster-launcher")[1], signal.SIGKILL)
@@ -49,7 +48,7 @@ class KilledWorkers(RunTest):
         self.assertEqual(run.result(), expected)
 
     def test_kill_inside_the_writing_of_a_checkpoint_changes_no_bit(self):
-        every_step = ["--set", "spec.trainer.epochs=5", "--set", "spec.checkpoint.everySteps=1"]
+        every_step = ["--set", "spec.trainer.epochs=10", "--set", "spec.checkpoint.everySteps=1"]
         expected = self.undisturbed(*every_step)
         run = self.digits(*every_step, *MANY_LOSSES)
         run.wait_for_step(10)
@@ -76,41 +75,41 @@ class KilledWorkers(RunTest):
 
 class KilledCommand(RunTest):
     def test_killed_command_leaves_no_worker_and_the_next_run_resumes(self):
-        expected = self.undisturbed(*SHORT)
-        run = self.digits(*SHORT)
+        expected = self.undisturbed(*LONG)
+        run = self.digits(*LONG)
         run.wait_for_step(40)
         left = list(run.workers().values()) + list(run.workers("ringmaster-launcher").values())
         self.assertGreaterEqual(len(left), 8)
         run.kill()
         wait_until(lambda: not set(left) & {pid for pid, _, _ in processes()}, "the workers' ends", deadline=30)
-        again = self.digits(*SHORT)
+        again = self.digits(*LONG)
         self.assertEqual(again.result(), expected)
         self.assertIn("resumed", again.text())
 
     def test_interrupted_command_checkpoints_and_the_next_run_resumes(self):
-        expected = self.undisturbed(*SHORT)
-        run = self.digits(*SHORT)
+        expected = self.undisturbed(*LONG)
+        run = self.digits(*LONG)
         run.wait_for_step(35)
         run.interrupt()
         self.assertEqual(run.wait(), 130, run.text())
         stopped = int(re.search(r"stopped at step (\d+)", run.text()).group(1))
         self.assertEqual(run.job()["status"]["checkpoints"][0]["step"], stopped)
-        self.assertEqual(self.digits(*SHORT).result(), expected)
+        self.assertEqual(self.digits(*LONG).result(), expected)
 
     def test_resumes_with_another_number_of_workers(self):
-        expected = self.undisturbed(*SHORT)
-        run = self.digits(*SHORT)
+        expected = self.undisturbed(*LONG)
+        run = self.digits(*LONG)
         run.wait_for_step(35)
         run.interrupt()
         self.assertEqual(run.wait(), 130)
-        self.assertEqual(self.digits(*SHORT, "--workers", "2").result(), expected)
+        self.assertEqual(self.digits(*LONG, "--workers", "2").result(), expected)
 
     def test_resuming_another_training_is_refused(self):
-        run = self.digits(*SHORT)
+        run = self.digits(*LONG)
         run.wait_for_step(15)
         run.interrupt()
         self.assertEqual(run.wait(), 130)
-        other = self.digits(*SHORT, "--set", "spec.trainer.seed=8")
+        other = self.digits(*LONG, "--set", "spec.trainer.seed=8")
         self.assertNotEqual(other.wait(), 0)
         self.assertIn("spec.trainer.seed", other.text())
         self.assertIn("--fresh", other.text())
@@ -118,7 +117,7 @@ class KilledCommand(RunTest):
 
 class DamagedCheckpoints(RunTest):
     def stop_with_checkpoints(self):
-        run = self.digits(*SHORT)
+        run = self.digits(*LONG)
         run.wait_for_step(35)
         run.interrupt()
         self.assertEqual(run.wait(), 130)
@@ -129,14 +128,14 @@ class DamagedCheckpoints(RunTest):
         return newest, files
 
     def check_fallback(self, newest):
-        again = self.digits(*SHORT)
+        again = self.digits(*LONG)
         result = again.result()
         self.assertIn(f"step {newest}", again.text())
         self.assertRegex(again.text(), r"(?i)checkpoint of step \d+ .*(skipped|before|rejected|not load)")
         return result
 
     def test_flipped_bit_is_named_and_the_checkpoint_before_is_used(self):
-        expected = self.undisturbed(*SHORT)
+        expected = self.undisturbed(*LONG)
         newest, files = self.stop_with_checkpoints()
         content = bytearray(files[2].read_bytes())
         content[-100] ^= 0x10
@@ -144,7 +143,7 @@ class DamagedCheckpoints(RunTest):
         self.assertEqual(self.check_fallback(newest), expected)
 
     def test_truncated_checkpoint_is_named_and_the_one_before_is_used(self):
-        expected = self.undisturbed(*SHORT)
+        expected = self.undisturbed(*LONG)
         newest, files = self.stop_with_checkpoints()
         os.truncate(files[0], files[0].stat().st_size // 2)
         self.assertEqual(self.check_fallback(newest), expected)
@@ -153,12 +152,12 @@ class DamagedCheckpoints(RunTest):
 @unittest.skipUnless(os.geteuid() == 0, "a full disk is a small tmpfs, which only root may mount")
 class FullDisk(RunTest):
     def test_full_disk_is_said_in_status_and_the_old_checkpoint_stays(self):
-        expected = self.undisturbed(*SHORT)
+        expected = self.undisturbed(*LONG)
         disk = self.folder / "disk"
         disk.mkdir()
         subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(disk)], check=True)
         try:
-            arguments = [*SHORT, "--set", f"spec.checkpoint.directory={disk}"]
+            arguments = [*LONG, "--set", f"spec.checkpoint.directory={disk}"]
             run = self.digits(*arguments)
             run.wait_for_step(20)
             wait_until(lambda: run.job()["status"].get("checkpoints"), "a checkpoint")
@@ -183,8 +182,8 @@ class FullDisk(RunTest):
 
 class Garbage(RunTest):
     def test_garbage_on_every_port_of_a_run_disturbs_nothing(self):
-        expected = self.undisturbed(*SHORT)
-        run = self.digits(*SHORT)
+        expected = self.undisturbed(*LONG)
+        run = self.digits(*LONG)
         run.wait_for_step(15)
         ports = listening_ports(run)
         self.assertGreaterEqual(len(ports), 5, "the rendezvous and four workers")

@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
 """What `ringmaster run` promises when nothing goes wrong."""
 import json
-import pathlib
-import unittest
+import socket
 import urllib.request
 
-from ringmaster_run import BIN, ROOT, SHORT, RunTest, main, ringmaster, wait_until
+from ringmaster_run import LONG, ROOT, SHORT, RunTest, main, ringmaster, wait_until
 
 
 class RunCommand(RunTest):
@@ -47,8 +46,13 @@ class RunCommand(RunTest):
         self.assertIn("RoundStarted", ringmaster(self.folder, "get", "digits", "--events").stdout)
 
     def test_metrics_are_served_by_operator_and_workers(self):
-        run = self.digits("--metrics-address", "127.0.0.1:0")
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            address = "127.0.0.1:%d" % free.getsockname()[1]
+        run = self.digits(*LONG, "--metrics-address", address)
         run.wait_for_step(5)
+        operator = urllib.request.urlopen(f"http://{address}/metrics", timeout=30).read().decode()
+        self.assertIn('ringmaster_operator_jobs{state="Running"} 1', operator)
+        self.assertRegex(operator, r'ringmaster_operator_reconcile_total{result="[a-z_]+"} [1-9]')
         text = wait_until(lambda: metrics_of_a_worker(run), "a worker's metrics")
         self.assertRegex(text, r"ringmaster_trainer_step_seconds_count [1-9]")
         for name in ("samples_per_second", "loss", "allreduce_seconds", "allreduce_bytes"):
