@@ -1,0 +1,113 @@
+// kube::Client over the API server's REST interface, and the reviewer of tokens that goes with it.
+//
+//   RM_ASSIGN_OR_RETURN(rest::Config config, rest::LoadDefault({}));
+//   RM_ASSIGN_OR_RETURN(auto client, rest::RestClient::Connect(std::move(config), {}));
+//   RM_ASSIGN_OR_RETURN(kube::Json pod, client->Get(kube::kPod, {"default", "digits-0-0"}));
+//
+// Retries: a call that the server answers with 429, 500, 502, 503 or 504, or whose connection
+// breaks, is made again with back-off (never sooner than Retry-After) until call_timeout. Whether a
+// write whose connection broke has happened is unknown; it is made again where that cannot do harm:
+// reads, deletes, applies, and writes that carry a resourceVersion. Such a repeated call may report
+// the first one's success as kNotFound (Delete) or kAborted (the resourceVersion is no longer the
+// stored one). A Create of a given name may report it as kAlreadyExists, which its callers resolve
+// by the owner's UID. A Create with generateName is never repeated.
+//
+// Threads: calls block their caller. The sockets are served by cpprestsdk's pool, which all clients
+// of a process share; the first Connect sizes it. Each open watch holds one connection of its own,
+// and no thread. No exception leaves.
+//
+// Memory: a body is refused beyond max_body_bytes, a watch event beyond max_event_bytes. A reader
+// that lags behind its watch stops the socket, not the memory from growing.
+#ifndef RINGMASTER_OPERATOR_KUBE_REST_REST_CLIENT_H_
+#define RINGMASTER_OPERATOR_KUBE_REST_REST_CLIENT_H_
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "operator/kube/client.h"
+#include "operator/kube/rest/config.h"
+#include "operator/kube/token_reviewer.h"
+
+namespace ringmaster::kube::rest {
+
+struct RestOptions {
+  // Behaviour.
+  std::string user_agent =
+      "ringmaster";  // also the field manager that plain writes are noted under
+  // From the first byte sent to the last received, of one attempt.
+  std::chrono::milliseconds attempt_timeout{30'000};
+  // A whole call: its place in the rate limit's queue, its attempts, the pauses between them.
+  std::chrono::milliseconds call_timeout{60'000};
+  // How long the server keeps a watch open: it ends with kUnavailable and is taken up again. Above
+  // the minute between bookmarks, so that a quiet watch has learnt a newer position before it ends.
+  // The client cuts one that is open for 30 seconds longer than this.
+  std::chrono::seconds watch_timeout{300};
+  std::chrono::milliseconds first_backoff{250};  // doubles with each attempt, with jitter
+  std::chrono::milliseconds max_backoff{10'000};
+
+  // Load on the server: so many calls a second on average (a watch counts once), so many at once
+  // after a pause. qps 0 is no limit.
+  double qps = 200;
+  int burst = 400;
+  // Items in one response of a List without a limit; the pages are joined.
+  std::int64_t page_size = 500;
+
+  // Bounds on memory.
+  std::size_t max_body_bytes = std::size_t{256} << 20;
+  std::size_t max_event_bytes = std::size_t{8} << 20;
+
+  // Threads of cpprestsdk's pool. The first Connect of a process decides.
+  int threads = 4;
+};
+
+class RestClient final : public Client, public TokenReviewer {
+ public:
+  // Checks the configuration and makes the client; sends nothing. kInvalidArgument when the
+  // server's address, a certificate or an option cannot be used.
+  static absl::StatusOr<std::unique_ptr<RestClient>> Connect(Config config, RestOptions options);
+
+  // Ends the watches that are still open (their Next returns kCancelled). No other call may be
+  // running.
+  ~RestClient() override;
+
+  // GET of a path below the server's address, such as "/version", "/readyz" or
+  // "/apis/training.ringmaster.dev/v1alpha1": discovery, and questions that are not about an
+  // object. Answers that are no JSON come as a JSON string.
+  absl::StatusOr<Json> GetPath(std::string_view path);
+
+  absl::StatusOr<Json> Get(const ResourceType& type, const ObjectKey& key) override;
+  absl::StatusOr<ObjectList> List(const ResourceType& type, std::string_view ns,
+                                  const ListOptions& options) override;
+  absl::StatusOr<std::unique_ptr<WatchStream>> Watch(const ResourceType& type, std::string_view ns,
+                                                     const WatchOptions& options) override;
+  absl::StatusOr<Json> Create(const ResourceType& type, const Json& object) override;
+  absl::StatusOr<Json> Update(const ResourceType& type, const Json& object) override;
+  absl::StatusOr<Json> Patch(const ResourceType& type, const ObjectKey& key,
+                             const Json& patch) override;
+  absl::StatusOr<Json> PatchStatus(const ResourceType& type, const ObjectKey& key,
+                                   const Json& status, std::string_view resource_version) override;
+  absl::StatusOr<Json> Apply(const ResourceType& type, const Json& object,
+                             const ApplyOptions& options) override;
+  absl::Status Delete(const ResourceType& type, const ObjectKey& key,
+                      const DeleteOptions& options) override;
+
+  // By a TokenReview. kUnauthenticated also when the token is good but not bound to a pod.
+  absl::StatusOr<PodIdentity> ReviewToken(std::string_view token,
+                                          std::string_view audience) override;
+
+ private:
+  class Impl;
+  explicit RestClient(std::unique_ptr<Impl> impl);
+
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace ringmaster::kube::rest
+
+#endif  // RINGMASTER_OPERATOR_KUBE_REST_REST_CLIENT_H_
