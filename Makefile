@@ -30,7 +30,11 @@ demo: build ## Train a network on handwritten digits with four workers, through 
 .PHONY: test
 test: build ## Build and run every test.
 	@cmake --build --preset $(PRESET) -j $(JOBS) --target tests
-	@ctest --preset $(PRESET) -j $(JOBS)
+	@tests/cluster/ctest --preset $(PRESET) -j $(JOBS)
+
+.PHONY: cluster
+cluster: ## Build the Kubernetes programs that tests of a real cluster need: about 15 minutes, once.
+	@tests/cluster/build
 
 .PHONY: asan
 asan: ## Run the tests under AddressSanitizer and UndefinedBehaviorSanitizer.

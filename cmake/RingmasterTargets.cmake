@@ -2,11 +2,13 @@
 #
 #   rm_library(NAME SRCS a.cc ... DEPS public_dep ... PRIVATE_DEPS private_dep ...)
 #   rm_binary(NAME SRCS main.cc ... DEPS ...)
-#   rm_test(NAME SRCS foo_test.cc ... DEPS ... LABELS unit|multiproc|conformance|e2e [threads] [TIMEOUT seconds])
+#   rm_test(NAME SRCS foo_test.cc ... DEPS ... LABELS unit|multiproc|conformance|e2e [threads] [cluster] [TIMEOUT seconds])
+#   rm_python_tests(FILES foo_test.py ... LABELS ... [TIMEOUT seconds])   one CTest per method of unittest files that know --list
 #
 # A vendor's library (grpc, dnnl, yaml-cpp ...) is always a PRIVATE_DEPS of the adapter that wraps it.
 # The label `threads` says that the test also runs under ThreadSanitizer; such a test must not link
 # libraries that Debian builds without instrumentation and that synchronise (gRPC, OpenMP).
+# The label `cluster` says that the test needs tests/cluster: RINGMASTER_TEST_KUBECONFIG then names the kubeconfig of its administrator.
 include(GoogleTest)
 
 function(rm_library name)
@@ -23,6 +25,34 @@ endfunction()
 
 add_custom_target(tests)          # every test program
 add_custom_target(threads_tests)  # those that run under ThreadSanitizer
+
+set(RINGMASTER_TEST_CLUSTER ${CMAKE_BINARY_DIR}/test-cluster)
+
+# The CTest properties that every test with these labels has.
+function(rm_test_properties result labels timeout)
+  set(environment "RINGMASTER_BIN_DIR=${CMAKE_BINARY_DIR}/bin;PYTHONDONTWRITEBYTECODE=1")
+  set(fixture "")
+  if("cluster" IN_LIST labels)
+    string(APPEND environment ";RINGMASTER_TEST_KUBECONFIG=${RINGMASTER_TEST_CLUSTER}/kubeconfig")
+    set(fixture "FIXTURES_REQUIRED test_cluster")
+  endif()
+  set(${result} "LABELS \"${labels}\" TIMEOUT ${timeout} ${fixture} ENVIRONMENT \"${environment}\"" PARENT_SCOPE)
+endfunction()
+
+function(rm_python_tests)
+  cmake_parse_arguments(ARG "" "TIMEOUT" "FILES;LABELS" ${ARGN})
+  rm_test_properties(properties "${ARG_LABELS}" ${ARG_TIMEOUT})
+  foreach(file ${ARG_FILES})
+    execute_process(COMMAND ${Python3_EXECUTABLE} -B ${CMAKE_CURRENT_SOURCE_DIR}/${file} --list
+      OUTPUT_VARIABLE tests OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+    string(REPLACE "\n" ";" tests "${tests}")
+    foreach(test ${tests})
+      add_test(NAME ${test} COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/${file} ${test})
+      cmake_language(EVAL CODE "set_tests_properties(${test} PROPERTIES SKIP_RETURN_CODE 77 ${properties})")
+    endforeach()
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${file})
+  endforeach()
+endfunction()
 
 function(rm_test name)
   cmake_parse_arguments(ARG "" "TIMEOUT" "SRCS;DEPS;LABELS" ${ARGN})
@@ -42,9 +72,9 @@ function(rm_test name)
   gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
   # Discovery flattens a property that is a list, so the properties are set by a script of ours that CTest runs after it.
   set(script ${CMAKE_CURRENT_BINARY_DIR}/${name}_properties.cmake)
+  rm_test_properties(properties "${ARG_LABELS}" ${ARG_TIMEOUT})
   file(WRITE ${script} "if(${name}_TESTS)
-  set_tests_properties(\${${name}_TESTS} PROPERTIES LABELS \"${ARG_LABELS}\" TIMEOUT ${ARG_TIMEOUT}
-    ENVIRONMENT \"RINGMASTER_BIN_DIR=${CMAKE_BINARY_DIR}/bin\")
+  set_tests_properties(\${${name}_TESTS} PROPERTIES ${properties})
 endif()
 ")
   set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${script})

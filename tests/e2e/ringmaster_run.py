@@ -11,42 +11,18 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 import unittest
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-BIN = pathlib.Path(os.environ.get("RINGMASTER_BIN_DIR", ROOT / "build/release/bin"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+from testing import BIN, DEADLINE, ROOT, main, processes, wait_until  # noqa: E402
+
 RINGMASTER = str(BIN / "ringmaster")
-DEADLINE = 300  # seconds that any one wait may take; a sanitizer's build on two cores is slow
 WEIGHTS = re.compile(r"^weights sha256:([0-9a-f]{64}) steps:(\d+) accuracy:([0-9.]+)$", re.MULTILINE)
 
 # A digits job short enough for a test: 113 steps, a checkpoint every 10.
 SHORT = ["--set", "spec.trainer.epochs=5", "--set", "spec.checkpoint.everySteps=10"]
 # 675 steps, a checkpoint every 10: long enough to have things happen in its middle on a fast machine too.
 LONG = ["--set", "spec.trainer.epochs=30", "--set", "spec.checkpoint.everySteps=10"]
-
-
-def wait_until(condition, what, deadline=DEADLINE):
-    """The first true value of `condition()`; fails after the deadline."""
-    end = time.monotonic() + deadline
-    while time.monotonic() < end:
-        value = condition()
-        if value:
-            return value
-        time.sleep(0.002)  # between two looks; nothing depends on its length
-    raise AssertionError(f"waited {deadline} s in vain for {what}")
-
-
-def processes():
-    """(pid, parent, command line) of every process of this machine that can be read."""
-    for entry in pathlib.Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                fields = (entry / "stat").read_text().rsplit(")", 1)[1].split()
-                command = (entry / "cmdline").read_bytes().split(b"\0")
-                yield int(entry.name), int(fields[1]), [word.decode(errors="replace") for word in command if word]
-            except (OSError, IndexError):
-                continue
 
 
 def environment_of(pid):
@@ -158,14 +134,3 @@ class RunTest(unittest.TestCase):
     def undisturbed(self, *arguments):
         """The result of the job when nothing happens to it."""
         return self.digits(*arguments, folder=self.fresh_folder()).result()
-
-
-def main():
-    """`FILE` runs all; `FILE --list` names the tests, a line each, for CTest."""
-    if sys.argv[1:] == ["--list"]:
-        suite = unittest.defaultTestLoader.loadTestsFromModule(sys.modules["__main__"])
-        for case in suite:
-            for test in case:
-                print(test.id().removeprefix("__main__."))
-        return
-    unittest.main(verbosity=2)

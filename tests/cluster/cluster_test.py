@@ -1,0 +1,88 @@
+#!/usr/bin/env python3
+"""The test cluster itself: side by side, and nothing left running however it ends."""
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import unittest
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent / "support")]
+import binaries  # noqa: E402
+from testing import main, wait_until  # noqa: E402
+
+
+def running_in(folder):
+    """The programs whose working directory is the cluster's folder."""
+    found = []
+    for entry in pathlib.Path("/proc").iterdir():
+        try:
+            if entry.name.isdigit() and os.readlink(entry / "cwd") == str(folder):
+                found.append((entry / "comm").read_text().strip())
+        except OSError:
+            continue
+    return found
+
+
+class TestClusterItself(unittest.TestCase):
+    def setUp(self):
+        if binaries.missing(binaries.USABLE):
+            self.skipTest("the cluster is not ours to start")
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="ringmaster-cluster-")).resolve()
+        self.addCleanup(lambda: subprocess.run(["rm", "-r", str(self.folder)], check=True))
+        self.addCleanup(self.cluster, "down")
+
+    def cluster(self, command, *options, check=True):
+        environment = {name: value for name, value in os.environ.items() if name != "RINGMASTER_TEST_KUBECONFIG"}
+        return subprocess.run([sys.executable, "-B", str(HERE / command), str(self.folder), *options], env=environment, check=check,
+                              capture_output=True, text=True, timeout=280)
+
+    def up(self, *options):
+        self.cluster("up", "--nodes=0", *options)
+        wait_until(lambda: "kube-apiserver" in running_in(self.folder), "the API server")
+
+    def supervisor(self):
+        return int((self.folder / "pid").read_text())
+
+    def gone(self):
+        wait_until(lambda: not running_in(self.folder), lambda: f"the end of {running_in(self.folder)}", deadline=30)
+
+    def test_a_second_one_starts_answers_and_stops_beside_the_first(self):
+        self.up()
+        done = subprocess.run([binaries.find("kubectl"), f"--kubeconfig={self.folder}/kubeconfig", "get", "namespace", "default"],
+                              capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        again = self.cluster("up", check=False)
+        self.assertNotEqual(again.returncode, 0)
+        self.assertIn("a cluster runs in", again.stderr)
+        self.cluster("down")
+        self.assertEqual(running_in(self.folder), [])
+        self.assertFalse((self.folder / "kubeconfig").exists())
+
+    def test_nothing_is_left_when_its_keeper_is_killed_and_it_starts_again(self):
+        self.up()
+        os.kill(self.supervisor(), signal.SIGKILL)
+        self.gone()
+        self.up()
+
+    def test_it_ends_with_the_process_that_it_was_started_for(self):
+        script = f'{sys.executable} -B {HERE}/up {self.folder} --nodes=0 --for-parent && echo up && read line'
+        owner = subprocess.Popen(["sh", "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                                 env={name: value for name, value in os.environ.items() if name != "RINGMASTER_TEST_KUBECONFIG"})
+        with owner:
+            self.assertIn("KUBECONFIG", owner.stdout.readline())
+            owner.kill()
+        self.gone()
+
+    def test_one_that_cannot_start_says_why(self):
+        done = self.cluster("up", "--api-server=--no-such-flag", check=False)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("kube-apiserver ended with", done.stderr)
+        self.assertIn("no-such-flag", done.stderr)
+        self.assertEqual(running_in(self.folder), [])
+
+
+if __name__ == "__main__":
+    main()
