@@ -39,6 +39,9 @@ std::map<std::string, std::string> WorkerEnvironment() {
 
 absl::StatusOr<std::unique_ptr<LocalCluster>> LocalCluster::Open(Options options,
                                                                  const Clock& clock) {
+  // Worker processes start in another directory.
+  options.state_directory = std::filesystem::absolute(options.state_directory);
+  options.workspace = std::filesystem::absolute(options.workspace);
   std::unique_ptr<LocalCluster> cluster(new LocalCluster(std::move(options), clock));
   kube::memory::StoreOptions store;
   store.clock = &clock;

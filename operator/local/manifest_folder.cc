@@ -21,14 +21,14 @@ bool IsManifest(const std::filesystem::path& path) {
   return path.extension() == ".yaml" || path.extension() == ".yml";
 }
 
-absl::StatusOr<std::map<std::string, std::string>> ReadManifests(
-    const std::filesystem::path& folder) {
-  std::map<std::string, std::string> files;
+// Every manifest by file name, with its text or why it cannot be read.
+absl::StatusOr<ManifestFolder::Files> ReadManifests(const std::filesystem::path& folder) {
+  ManifestFolder::Files files;
   std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
-    if (!IsManifest(entry.path())) continue;
-    auto text = ReadFile(entry.path());
-    if (text.ok()) files[entry.path().filename().string()] = *std::move(text);
+  std::filesystem::directory_iterator entry(folder, error);
+  for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
+    if (IsManifest(entry->path()))
+      files.emplace(entry->path().filename().string(), ReadFile(entry->path()));
   }
   if (error) return ErrnoStatus(error.value(), folder.string());
   return files;
@@ -42,36 +42,49 @@ bool WorthARetry(const absl::Status& status) {
 }  // namespace
 
 absl::Status ManifestFolder::Sync() {
-  RM_ASSIGN_OR_RETURN(const auto files, ReadManifests(folder_));
-  for (const auto& [name, text] : files) {
-    const auto known = seen_.find(name);
-    if (known != seen_.end() && known->second == text) continue;
-    const absl::Status status = Apply(folder_ / name, text);
-    if (WorthARetry(status)) return Annotate(status, name);
-    if (!status.ok()) log::Error("manifest refused", {{"file", name}, {"error", Message(status)}});
-    seen_[name] = text;
-  }
-  return DeleteAllBut(files);
+  RM_ASSIGN_OR_RETURN(const Files files, ReadManifests(folder_));
+  absl::Status first_error;
+  for (const auto& [name, text] : files) first_error.Update(Follow(name, text, files));
+  first_error.Update(DeleteAllBut(files));
+  return first_error;
 }
 
-absl::Status ManifestFolder::Apply(const std::filesystem::path& file, const std::string& text) {
-  RM_ASSIGN_OR_RETURN(api::ParsedJob parsed, api::ParseManifest(text, file.filename().string()));
+absl::Status ManifestFolder::Follow(const std::string& name,
+                                    const absl::StatusOr<std::string>& text, const Files& files) {
+  const auto known = seen_.find(name);
+  if (known != seen_.end() && known->second == text) return absl::OkStatus();
+  absl::Status status = text.status();
+  if (status.ok()) {
+    status = Apply(name, *text, files);
+    if (WorthARetry(status)) return Annotate(status, name);
+  }
+  if (!status.ok()) log::Error("manifest refused", {{"file", name}, {"error", Message(status)}});
+  seen_.insert_or_assign(name, text);
+  return absl::OkStatus();
+}
+
+absl::Status ManifestFolder::Apply(const std::string& file, const std::string& text,
+                                   const Files& files) {
+  RM_ASSIGN_OR_RETURN(api::ParsedJob parsed, api::ParseManifest(text, file));
   Json& job = parsed.object;
   if (kube::Namespace(job).empty()) job["metadata"]["namespace"] = "default";
-  kube::SetAnnotation(job, kAnnotationManifest, file.filename().string());
+  kube::SetAnnotation(job, kAnnotationManifest, file);
   auto stored = client_.Get(kube::kTrainingJob, kube::KeyOf(job));
   if (absl::IsNotFound(stored.status())) return client_.Create(kube::kTrainingJob, job).status();
   RM_RETURN_IF_ERROR(stored.status());
+  if (kube::IsDeleting(*stored))
+    return absl::UnavailableError(kube::Name(job) + ": the job of this name is still going");
   const std::string owner = kube::Annotation(*stored, kAnnotationManifest).value_or("");
-  if (owner != file.filename().string()) {
+  if (owner.empty() || (owner != file && files.contains(owner))) {
     return absl::InvalidArgumentError("metadata.name: job " + kube::Name(job) + " comes from " +
                                       (owner.empty() ? "elsewhere" : owner));
   }
+  kube::SetAnnotation(*stored, kAnnotationManifest, file);
   (*stored)["spec"] = job["spec"];
   return client_.Update(kube::kTrainingJob, *stored).status();
 }
 
-absl::Status ManifestFolder::DeleteAllBut(const std::map<std::string, std::string>& files) {
+absl::Status ManifestFolder::DeleteAllBut(const Files& files) {
   std::erase_if(seen_, [&](const auto& seen) { return !files.contains(seen.first); });
   RM_ASSIGN_OR_RETURN(const kube::ObjectList jobs, client_.List(kube::kTrainingJob, "", {}));
   for (const kube::ObjectPtr& job : jobs.items) {

@@ -71,6 +71,40 @@ TEST_F(ManifestFolderTest, WrongFileLeavesTheJobAsItWas) {
   EXPECT_EQ(Job("a")["spec"]["workers"]["replicas"], 1);
 }
 
+TEST_F(ManifestFolderTest, RenamedFileKeepsItsJob) {
+  Write("a.yaml", Manifest("a", 1));
+  ASSERT_TRUE(folder_.Sync().ok());
+  const std::string uid = kube::Uid(Job("a"));
+  std::filesystem::rename(path_ / "a.yaml", path_ / "b.yaml");
+  ASSERT_TRUE(folder_.Sync().ok());
+  EXPECT_EQ(kube::Uid(Job("a")), uid);
+  std::filesystem::remove(path_ / "b.yaml");
+  ASSERT_TRUE(folder_.Sync().ok());
+  EXPECT_TRUE(Job("a").is_null());
+}
+
+TEST_F(ManifestFolderTest, UnreadableFileKeepsItsJob) {
+  Write("a.yaml", Manifest("a", 1));
+  ASSERT_TRUE(folder_.Sync().ok());
+  std::filesystem::remove(path_ / "a.yaml");
+  std::filesystem::create_directory(path_ / "a.yaml");  // unreadable also for root
+  ASSERT_TRUE(folder_.Sync().ok());
+  EXPECT_FALSE(Job("a").is_null());
+}
+
+TEST_F(ManifestFolderTest, FilesAfterOneWhoseJobMustWaitAreFollowedAllTheSame) {
+  Write("a.yaml", Manifest("a", 1));
+  ASSERT_TRUE(folder_.Sync().ok());
+  kube::Json held = Job("a");
+  held["metadata"]["finalizers"] = {"example.com/hold"};
+  ASSERT_TRUE(store_->Update(kube::kTrainingJob, held).ok());
+  ASSERT_TRUE(store_->Delete(kube::kTrainingJob, {"default", "a"}, {}).ok());
+  Write("a.yaml", Manifest("a", 2));
+  Write("b.yaml", Manifest("b", 1));
+  EXPECT_TRUE(absl::IsUnavailable(folder_.Sync()));
+  EXPECT_FALSE(Job("b").is_null());
+}
+
 TEST_F(ManifestFolderTest, MissingFolderIsAnErrorThatNamesIt) {
   ManifestFolder missing(path_ / "none", *store_);
   EXPECT_NE(Message(missing.Sync()).find("none"), std::string::npos);

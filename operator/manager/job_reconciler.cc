@@ -38,12 +38,33 @@ absl::StatusOr<reconcile::Observed> JobReconciler::Observe(const kube::ObjectKey
                              .settings = settings_};
 }
 
+void JobReconciler::Forget(const kube::ObjectKey& key) {
+  {
+    std::lock_guard lock(mutex_);
+    uids_.erase(key);
+  }
+  link_.Forget(key);
+}
+
+// A job that was deleted and made again under its name between two passes begins at round 1, and
+// what the workers of the old one said is not about it.
+void JobReconciler::ForgetPredecessor(const kube::ObjectKey& key, const std::string& uid) {
+  {
+    std::lock_guard lock(mutex_);
+    const auto [seen, first] = uids_.try_emplace(key, uid);
+    if (first || seen->second == uid) return;
+    seen->second = uid;
+  }
+  link_.Forget(key);
+}
+
 controller::ReconcileResult JobReconciler::Reconcile(const kube::ObjectKey& key) {
   const kube::ObjectPtr job = own_writes_.Newest(key, caches_.jobs.Get(key));
   if (job == nullptr) {
-    link_.Forget(key);
+    Forget(key);
     return controller::Done{};
   }
+  ForgetPredecessor(key, kube::Uid(*job));
   const absl::StatusOr<reconcile::Observed> observed = Observe(key, *job);
   if (!observed.ok()) {
     log::Error("the stored object is not a valid TrainingJob",

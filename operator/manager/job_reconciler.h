@@ -3,6 +3,10 @@
 #ifndef RINGMASTER_OPERATOR_MANAGER_JOB_RECONCILER_H_
 #define RINGMASTER_OPERATOR_MANAGER_JOB_RECONCILER_H_
 
+#include <map>
+#include <mutex>
+#include <string>
+
 #include "absl/status/statusor.h"
 #include "common/clock.h"
 #include "operator/controller/informer.h"
@@ -33,6 +37,8 @@ class JobReconciler : public controller::Reconciler {
 
  private:
   absl::StatusOr<reconcile::Observed> Observe(const kube::ObjectKey& key, const kube::Json& job);
+  void Forget(const kube::ObjectKey& key);
+  void ForgetPredecessor(const kube::ObjectKey& key, const std::string& uid);
 
   const Caches caches_;
   WorkerLink& link_;
@@ -40,6 +46,8 @@ class JobReconciler : public controller::Reconciler {
   OwnWrites& own_writes_;
   const Clock& clock_;
   const reconcile::Settings settings_;
+  std::mutex mutex_;
+  std::map<kube::ObjectKey, std::string> uids_;  // of the jobs seen last
 };
 
 }  // namespace ringmaster::manager

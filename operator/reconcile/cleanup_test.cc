@@ -31,8 +31,10 @@ TEST(CleanupTest, StopsWorkersWhosePodsStay) {
   EXPECT_EQ(CountCommands<StopCommand>(Reconcile(Over(v1::CleanPodPolicy::kNone))), 2);
 }
 
-TEST(CleanupTest, ChangesNothingInTheStatusOfAJobThatIsOver) {
-  const Observed observed = Over(v1::CleanPodPolicy::kAll);
+TEST(CleanupTest, ChangesNothingInTheStatusOfAJobThatIsOverAndClean) {
+  Observed observed = Over(v1::CleanPodPolicy::kAll);
+  observed = After(observed, Reconcile(observed));
+  observed = After(observed, Reconcile(observed));
   EXPECT_EQ(Reconcile(observed).status, observed.job.status);
 }
 

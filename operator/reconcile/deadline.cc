@@ -9,9 +9,12 @@
 namespace ringmaster::reconcile {
 namespace {
 
-// When the job began to wait for a round: at its start, or when the latest worker was lost.
+// When the job began to wait for a round: at its start, when the latest worker was lost, or when
+// the round in force ended without a loss.
 Time WaitBegan(const Pass& pass) {
   Time began = pass.status.start_time.value_or(pass.now);
+  if (const v1::Condition* training = FindCondition(pass.status, kConditionTraining))
+    began = std::max(began, training->last_transition_time.value_or(began));
   if (pass.status.restarts && !pass.status.restarts->recent.empty()) {
     began = std::max(began, pass.status.restarts->recent.back().time.value_or(began));
   }

@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "operator/reconcile/reasons.h"
 #include "operator/reconcile/reconcile.h"
 #include "operator/reconcile/testing.h"
 
@@ -30,6 +31,21 @@ TEST(DeadlineTest, CountsTheStartFromTheLatestLoss) {
   const Decision decision = Reconcile(observed);
   EXPECT_EQ(ConditionOf(decision, "Failed"), "True StartDeadlineExceeded");
   EXPECT_THAT(MessageOf(decision, "Failed"), HasSubstr("digits-1-1"));
+}
+
+TEST(DeadlineTest, CountsTheStartFromTheEndOfARoundThatEndedWithoutALoss) {
+  Observed observed = Training(1);
+  observed.job.spec.start_deadline_seconds = 30;
+  observed.now += seconds(600);
+  for (v1::Condition& condition : observed.job.status->conditions) {
+    if (condition.type != kConditionTraining) continue;
+    condition.status = "False";
+    condition.last_transition_time = observed.now;
+  }
+  View(observed, 0).ready.reset();
+  EXPECT_EQ(ConditionOf(Reconcile(observed), "Failed"), "");
+  observed.now += seconds(30);
+  EXPECT_EQ(ConditionOf(Reconcile(observed), "Failed"), "True StartDeadlineExceeded");
 }
 
 TEST(DeadlineTest, LeavesARunningJobAlone) {

@@ -42,10 +42,8 @@ bool Ours(const Observed& observed) {
 Decision Reconcile(const Observed& observed) {
   if (!Ours(observed)) return Decision{.result = controller::Done{}};
   Pass pass(observed);
-  if (!pass.Finished()) {
-    Run(pass);
-    ApplySummary(pass);
-  }
+  if (!pass.Finished()) Run(pass);
+  ApplySummary(pass);
   if (pass.Finished()) {
     ApplyCleanup(pass);
     ApplyTtl(pass);

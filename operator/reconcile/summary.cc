@@ -18,6 +18,16 @@ bool Ready(const Pass& pass, const Slot& slot) {
   return slot.member != nullptr && IsTrue(pass.status, kConditionTraining);
 }
 
+// Of a job that was over before this pass: how many it had and how they ended, also when their pods
+// are cleaned up and the spec is changed.
+void KeepTheOutcome(const Pass& pass, v1::WorkerCounts& counts) {
+  const auto& before = pass.in.job.status;
+  if (!before || !before->completion_time || !before->workers) return;
+  counts.desired = before->workers->desired;
+  counts.failed = std::max(counts.failed, before->workers->failed);
+  counts.succeeded = std::max(counts.succeeded, before->workers->succeeded);
+}
+
 v1::WorkerCounts CountWorkers(const Pass& pass) {
   v1::WorkerCounts counts{.desired = static_cast<std::int32_t>(pass.slots.size())};
   for (const PodFacts& pod : pass.pods) {
@@ -28,6 +38,7 @@ v1::WorkerCounts CountWorkers(const Pass& pass) {
     if (Ready(pass, slot)) ++counts.ready;
     if (slot.pod != nullptr && slot.pod->phase == PodPhase::kSucceeded) ++counts.succeeded;
   }
+  KeepTheOutcome(pass, counts);
   counts.summary = fmt::format("{}/{}", counts.ready, counts.desired);
   return counts;
 }

@@ -28,6 +28,28 @@ TEST(SummaryTest, SpeaksOfTheSpecThatItHasSeen) {
   EXPECT_EQ(decision.status->state, "Running");
 }
 
+TEST(SummaryTest, CountsNoWorkerOfAnEndedJobAsActiveOnceItsPodsAreGone) {
+  Observed observed = Training(2);
+  observed.job.spec.active_deadline_seconds = 1;
+  const Decision ended = Reconcile(observed);
+  ASSERT_EQ(ConditionOf(ended, "Failed"), "True DeadlineExceeded");
+  observed = After(observed, ended);
+  observed.job.spec.workers.replicas = 7;
+  observed.job.metadata["generation"] = 6;
+  const Decision decision = Reconcile(observed);
+  EXPECT_EQ(decision.status->workers->active, 0);
+  EXPECT_EQ(decision.status->workers->summary, "0/2");
+  EXPECT_EQ(decision.status->observed_generation, 6);
+}
+
+TEST(SummaryTest, CountsLostSecondsFromTheStartAfterASuspension) {
+  Observed observed = Training(1);
+  observed.job.status->lost_seconds = v1::LostSeconds{.detect = 100};
+  observed.job.spec.suspend = true;
+  RemovePod(observed, 0);
+  EXPECT_FALSE(Reconcile(observed).status->lost_seconds.has_value());
+}
+
 TEST(SummaryTest, TakesLostSecondsOffTheGoodput) {
   Observed observed = Training(1);
   observed.job.status->lost_seconds = v1::LostSeconds{.detect = 10, .replay = 5};

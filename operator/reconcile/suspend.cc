@@ -86,6 +86,7 @@ bool ApplySuspend(Pass& pass) {
   RemoveCondition(pass.status, kConditionDraining);
   RemoveCondition(pass.status, kConditionResizing);
   pass.status.start_time.reset();
+  pass.status.lost_seconds.reset();  // they count from startTime
   SetCondition(pass, kConditionPodsReady, false, kReasonSuspended, "The job has no pods.");
   SetCondition(pass, kConditionTraining, false, kReasonSuspended, "The job is suspended.");
   const std::string text = "spec.suspend is true; set it to false to go on." + Resumption(pass);
