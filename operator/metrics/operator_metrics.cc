@@ -27,6 +27,19 @@ std::string StateOf(const Json& job) {
   return std::ranges::find(kStates, state) == kStates.end() ? kOtherState : state;
 }
 
+// Since when the job is in its state: the last change of any of its conditions, which is what the
+// state is told from; its creation while it has none. The epoch where neither can be read.
+Time InStateSince(const Json& job) {
+  Time since = ParseTime(kube::FindString(job, {"metadata", "creationTimestamp"})).value_or(Time());
+  const Json* conditions = kube::Find(job, {"status", "conditions"});
+  if (conditions == nullptr || !conditions->is_array()) return since;
+  for (const Json& condition : *conditions) {
+    const auto changed = ParseTime(kube::FindString(condition, {"lastTransitionTime"}));
+    if (changed.ok()) since = std::max(since, *changed);
+  }
+  return since;
+}
+
 int64_t Round(const Json& job) {
   return kube::FindInt(job, {"status", "round"}).value_or(0);
 }
@@ -68,8 +81,14 @@ OperatorMetrics::OperatorMetrics(metrics::Registry& registry)
                                               {{"result", result}})};
   }
   for (const char* state : kStates) {
-    jobs_[state] =
-        &registry.AddGauge("ringmaster_operator_jobs", "Jobs, by state.", {{"state", state}});
+    states_[state] = {
+        .count =
+            &registry.AddGauge("ringmaster_operator_jobs", "Jobs, by state.", {{"state", state}}),
+        .oldest = &registry.AddGauge("ringmaster_operator_oldest_state_timestamp_seconds",
+                                     "Since when the job that has been in the state longest is in "
+                                     "it, in Unix time; 0 when no job is.",
+                                     {{"state", state}}),
+        .since = {}};
   }
   for (const char* cause : kCauses) {
     restarts_[cause] =
@@ -104,9 +123,17 @@ void OperatorMetrics::OnJob(const kube::ObjectPtr& before, const kube::ObjectPtr
 
 void OperatorMetrics::CountStates(const kube::ObjectPtr& before, const kube::ObjectPtr& after) {
   std::lock_guard lock(mutex_);
-  if (before != nullptr) --state_counts_[StateOf(*before)];
-  if (after != nullptr) ++state_counts_[StateOf(*after)];
-  for (const auto& [state, gauge] : jobs_) gauge->Set(state_counts_[state]);
+  if (before != nullptr) {
+    auto& since = states_[StateOf(*before)].since;
+    if (const auto known = since.find(InStateSince(*before)); known != since.end())
+      since.erase(known);
+  }
+  if (after != nullptr) states_[StateOf(*after)].since.insert(InStateSince(*after));
+  for (const auto& [name, state] : states_) {
+    state.count->Set(static_cast<double>(state.since.size()));
+    const Time oldest = state.since.empty() ? Time() : *state.since.begin();
+    state.oldest->Set(std::chrono::duration<double>(oldest.time_since_epoch()).count());
+  }
 }
 
 }  // namespace ringmaster::operator_metrics

@@ -4,6 +4,9 @@
 //   ringmaster_operator_reconcile_seconds{result}          their latencies
 //   ringmaster_operator_queue_depth                        jobs that wait for a pass
 //   ringmaster_operator_jobs{state}                        jobs by state
+//   ringmaster_operator_oldest_state_timestamp_seconds{state}
+//                                                          since when the job longest in it is
+//                                                          there
 //   ringmaster_operator_rounds_total                       rounds that were formed
 //   ringmaster_operator_restarts_total{cause}              incidents that lost a worker, by cause
 //   ringmaster_operator_checkpoints_total                  checkpoints that came into being
@@ -16,9 +19,11 @@
 
 #include <map>
 #include <mutex>
+#include <set>
 #include <string>
 #include <string_view>
 
+#include "common/clock.h"
 #include "common/metrics.h"
 #include "operator/controller/controller.h"
 #include "operator/kube/types.h"
@@ -41,18 +46,22 @@ class OperatorMetrics : public controller::ControllerObserver {
     metrics::Counter* total;
     metrics::Histogram* seconds;
   };
+  struct State {
+    metrics::Gauge* count;
+    metrics::Gauge* oldest;
+    std::multiset<Time> since;  // of each job in it; guarded by mutex_
+  };
 
   void CountStates(const kube::ObjectPtr& before, const kube::ObjectPtr& after);
 
   std::map<std::string, Passes, std::less<>> passes_;               // by result
-  std::map<std::string, metrics::Gauge*, std::less<>> jobs_;        // by state
   std::map<std::string, metrics::Counter*, std::less<>> restarts_;  // by cause
   metrics::Gauge& queue_depth_;
   metrics::Counter& rounds_;
   metrics::Counter& checkpoints_;
 
   std::mutex mutex_;
-  std::map<std::string, int, std::less<>> state_counts_;  // guarded by mutex_
+  std::map<std::string, State, std::less<>> states_;
 };
 
 }  // namespace ringmaster::operator_metrics

@@ -46,6 +46,29 @@ TEST_F(OperatorMetricsTest, JobsMoveBetweenStatesAndGo) {
   EXPECT_THAT(registry_.Text(), HasSubstr("ringmaster_operator_jobs{state=\"Running\"} 0"));
 }
 
+TEST_F(OperatorMetricsTest, TheJobThatIsLongestInAStateTellsSinceWhen) {
+  const auto job = [](const char* state, const char* created, const char* changed) {
+    Json object{{"metadata", {{"creationTimestamp", created}}}, {"status", {{"state", state}}}};
+    if (changed != nullptr) {
+      object["status"]["conditions"] = {
+          {{"type", "PodsReady"}, {"lastTransitionTime", changed}},
+          {{"type", "Training"}, {"lastTransitionTime", "1970-01-01T00:00:30Z"}}};
+    }
+    return std::make_shared<const Json>(object);
+  };
+  const std::string series = "ringmaster_operator_oldest_state_timestamp_seconds";
+  const auto waiting = job("Pending", "1970-01-01T00:01:00Z", nullptr);
+  const auto stuck = job("Pending", "1970-01-01T00:00:10Z", "1970-01-01T00:00:40Z");
+  metrics_.OnJob(nullptr, waiting);
+  metrics_.OnJob(nullptr, stuck);
+  EXPECT_THAT(registry_.Text(), HasSubstr(series + "{state=\"Pending\"} 40"));
+  metrics_.OnJob(stuck, job("Running", "1970-01-01T00:00:10Z", "1970-01-01T00:01:20Z"));
+  EXPECT_THAT(registry_.Text(), HasSubstr(series + "{state=\"Pending\"} 60"));
+  EXPECT_THAT(registry_.Text(), HasSubstr(series + "{state=\"Running\"} 80"));
+  metrics_.OnJob(waiting, nullptr);
+  EXPECT_THAT(registry_.Text(), HasSubstr(series + "{state=\"Pending\"} 0"));
+}
+
 TEST_F(OperatorMetricsTest, CountersStartFromWhatWasThereWhenWatchingBegan) {
   const auto before = Job("Running", 3, {{"NodeLost", 2}}, Json::array({{{"step", 10}}}));
   const auto after =
