@@ -36,6 +36,14 @@ test: build ## Build and run every test.
 cluster: ## Build the Kubernetes programs that tests of a real cluster need: about 15 minutes, once.
 	@tests/cluster/build
 
+.PHONY: charts
+charts: ## Lint the chart, render it in several shapes and pack it into build/charts; fetches helm and promtool, once.
+	@tests/charts/charts
+
+.PHONY: images
+images: build ## Build the container images, with buildah, podman or docker; images/build.sh says what can be set.
+	@BIN=$(BIN) images/build.sh
+
 .PHONY: asan
 asan: ## Run the tests under AddressSanitizer and UndefinedBehaviorSanitizer.
 	@$(MAKE) test PRESET=asan

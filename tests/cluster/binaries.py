@@ -34,7 +34,7 @@ NODE = {
     "helm": ("helm", "helm.sh/helm/v4/cmd/helm"),
 }
 USABLE = ("etcd", "kube-apiserver", "kubectl")  # without these there is no cluster; tests name what else they need
-SETS = {"control-plane": CONTROL_PLANE, "node": NODE, "all": {**CONTROL_PLANE, **NODE}}
+SETS = {"control-plane": CONTROL_PLANE, "node": NODE, "helm": {"helm": NODE["helm"]}, "all": {**CONTROL_PLANE, **NODE}}
 PROGRAMS = SETS["all"]
 
 

@@ -38,11 +38,13 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end -}}
 {{- end -}}
 
-{{/* The reference of an image: dict "image" (repository, tag, digest) "chart" .Chart */}}
+{{/* The reference of an image: dict "image" (repository, tag, digest) "root" $ */}}
 {{- define "ringmaster.image" -}}
+{{- $name := .image.repository -}}
+{{- with .root.Values.registry }}{{ $name = printf "%s/%s" (trimSuffix "/" .) $name }}{{ end -}}
 {{- if .image.digest -}}
-{{- printf "%s@%s" .image.repository .image.digest -}}
+{{- printf "%s@%s" $name .image.digest -}}
 {{- else -}}
-{{- printf "%s:%s" .image.repository (default .chart.AppVersion .image.tag) -}}
+{{- printf "%s:%s" $name (default .root.Chart.AppVersion .image.tag) -}}
 {{- end -}}
 {{- end -}}
