@@ -127,9 +127,9 @@ class DeploymentTest(unittest.TestCase):
     def test_images_follow_registry_tag_and_digest(self):
         self.assertEqual(self.pod()["containers"][0]["image"], "ringmaster-operator:0.1.0")
         digest = "sha256:" + "0" * 64
-        pod = self.pod("--set", f"registry=registry.example.com/team,image.digest={digest},worker.image.tag=2")
+        pod = self.pod("--set", f"registry=registry.example.com/team,image.digest={digest},worker.image.tag=v2")
         self.assertEqual(pod["containers"][0]["image"], f"registry.example.com/team/ringmaster-operator@{digest}")
-        self.assertIn("--worker-image=registry.example.com/team/ringmaster-worker:2", pod["containers"][0]["args"])
+        self.assertIn("--worker-image=registry.example.com/team/ringmaster-worker:v2", pod["containers"][0]["args"])
 
 
 class RightsTest(unittest.TestCase):
