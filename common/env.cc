@@ -17,7 +17,14 @@ namespace ringmaster::env {
 namespace {
 
 constexpr std::array kVariables = {
-    Variable{"HOME", Type::kString, "", Audience::kUser, "Passed on to local workers."},
+    Variable{"HOME", Type::kString, "", Audience::kUser,
+             "Where .kube/config is looked for; passed on to local workers."},
+    Variable{"KUBECONFIG", Type::kString, "", Audience::kUser,
+             "Files that say where the cluster is, joined by colons; ~/.kube/config where empty."},
+    Variable{"KUBERNETES_SERVICE_HOST", Type::kString, "", Audience::kUser,
+             "Address of the API server; the kubelet sets it in each pod."},
+    Variable{"KUBERNETES_SERVICE_PORT", Type::kString, "", Audience::kUser,
+             "Port of the API server; the kubelet sets it in each pod."},
     Variable{"LANG", Type::kString, "", Audience::kUser, "Passed on to local workers."},
     Variable{"LD_LIBRARY_PATH", Type::kString, "", Audience::kUser, "Passed on to local workers."},
     Variable{"PATH", Type::kString, "/usr/local/bin:/usr/bin:/bin", Audience::kUser,

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "common/base64.h"
 #include "common/file.h"
 #include "common/status.h"
 #include "operator/kube/object.h"
@@ -24,31 +25,6 @@ const Json* Volumes(const Json& pod) {
 
 std::string LocalPath(const std::string& name, const PlanContext& context) {
   return context.volume_directory + "/" + name;
-}
-
-int DecodeBase64Digit(char c) {
-  if (c >= 'A' && c <= 'Z') return c - 'A';
-  if (c >= 'a' && c <= 'z') return c - 'a' + 26;
-  if (c >= '0' && c <= '9') return c - '0' + 52;
-  return c == '+' ? 62 : c == '/' ? 63 : -1;
-}
-
-absl::StatusOr<std::string> DecodeBase64(std::string_view text) {
-  std::string bytes;
-  unsigned bits = 0;
-  int count = 0;
-  while (!text.empty() && text.back() == '=') text.remove_suffix(1);
-  for (const char c : text) {
-    const int digit = DecodeBase64Digit(c);
-    if (digit < 0) return absl::InvalidArgumentError("not base64");
-    bits = bits << 6 | static_cast<unsigned>(digit);
-    count += 6;
-    if (count >= 8) {
-      count -= 8;
-      bytes += static_cast<char>(bits >> count & 0xff);
-    }
-  }
-  return bytes;
 }
 
 }  // namespace

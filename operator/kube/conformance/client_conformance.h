@@ -37,6 +37,8 @@ class ServerUnderTest {
   // Makes the server forget its watch history and list snapshots. False when it cannot be made to:
   // the tests of expiry are then not run.
   virtual bool ExpireHistory() = 0;
+  // A version of which the server has forgotten what came after it: `old`, now, or an older one.
+  virtual std::string ForgottenVersion(const std::string& old) = 0;
 };
 
 struct Backend {
@@ -51,7 +53,7 @@ inline std::string BackendName(const testing::TestParamInfo<Backend>& info) {
 // What the test files share.
 class ClientConformance : public testing::TestWithParam<Backend> {
  protected:
-  static constexpr std::chrono::seconds kDeadline{20};
+  static constexpr std::chrono::seconds kDeadline{60};
 
   void SetUp() override;
 

@@ -6,6 +6,8 @@ namespace ringmaster::kube::conformance {
 namespace {
 
 constexpr char kFinalizer[] = "ringmaster.dev/test";
+// Of which no kubelet, or what stands for one, takes care.
+constexpr char kNoNode[] = "no-node";
 
 Json OwnedBy(Json object, const ResourceType& type, const Json& owner) {
   AddOwnerReference(object, OwnerReference(type, owner));
@@ -62,7 +64,7 @@ TEST_P(ClientConformance, APodThatIsNotBoundGoesAtOnce) {
 }
 
 TEST_P(ClientConformance, ABoundPodStaysForItsGracePeriodUntilItsNodeConfirms) {
-  Create(kPod, Pod("a", "node-1"));
+  Create(kPod, Pod("a", kNoNode));
   Delete(kPod, "a", {.grace_period = std::chrono::seconds(300)});
   const Json pod = Get(kPod, "a");
   EXPECT_TRUE(IsDeleting(pod));
@@ -72,7 +74,7 @@ TEST_P(ClientConformance, ABoundPodStaysForItsGracePeriodUntilItsNodeConfirms) {
 }
 
 TEST_P(ClientConformance, ASecondDeleteMayOnlyShortenTheGracePeriod) {
-  Create(kPod, Pod("a", "node-1"));
+  Create(kPod, Pod("a", kNoNode));
   Delete(kPod, "a", {.grace_period = std::chrono::seconds(300)});
   Delete(kPod, "a", {.grace_period = std::chrono::seconds(600)});
   EXPECT_EQ(FindInt(Get(kPod, "a"), {"metadata", "deletionGracePeriodSeconds"}), 300);
@@ -82,7 +84,7 @@ TEST_P(ClientConformance, ASecondDeleteMayOnlyShortenTheGracePeriod) {
 }
 
 TEST_P(ClientConformance, APodThatHasEndedGoesAtOnceThoughItIsBound) {
-  Json pod = Create(kPod, Pod("a", "node-1"));
+  Json pod = Create(kPod, Pod("a", kNoNode));
   ASSERT_TRUE(
       client().PatchStatus(kPod, Key("a"), {{"phase", "Succeeded"}}, ResourceVersion(pod)).ok());
   Delete(kPod, "a");

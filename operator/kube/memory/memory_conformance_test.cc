@@ -17,6 +17,10 @@ class MemoryServer : public ServerUnderTest {
     store_->ExpireHistory();
     return true;
   }
+  std::string ForgottenVersion(const std::string& old) override {
+    store_->ExpireHistory();
+    return old;
+  }
 
  private:
   std::unique_ptr<memory::MemoryStore> store_;

@@ -48,6 +48,9 @@ struct RestOptions {
   // the minute between bookmarks, so that a quiet watch has learnt a newer position before it ends.
   // The client cuts one that is open for 30 seconds longer than this.
   std::chrono::seconds watch_timeout{300};
+  // A watch on which nothing is heard for so long, not even a bookmark, is taken to be dead.
+  std::chrono::milliseconds watch_idle_timeout{100'000};
+  int max_attempts = 6;
   std::chrono::milliseconds first_backoff{250};  // doubles with each attempt, with jitter
   std::chrono::milliseconds max_backoff{10'000};
 
@@ -66,15 +69,21 @@ struct RestOptions {
   int threads = 4;
 };
 
+class Caller;
+
 class RestClient final : public Client, public TokenReviewer {
  public:
   // Checks the configuration and makes the client; sends nothing. kInvalidArgument when the
-  // server's address, a certificate or an option cannot be used.
+  // server's address, its authority or an option cannot be used; a client certificate that cannot
+  // be used is reported by each call, because it may be replaced.
   static absl::StatusOr<std::unique_ptr<RestClient>> Connect(Config config, RestOptions options);
 
-  // Ends the watches that are still open (their Next returns kCancelled). No other call may be
-  // running.
+  // As Stop. No other call may be running; watches may outlive the client.
   ~RestClient() override;
+
+  // Ends all calls and watches at once with kCancelled, and every later one: for a program that is
+  // told to end while calls wait for a server that is away. From any thread; idempotent.
+  void Stop();
 
   // GET of a path below the server's address, such as "/version", "/readyz" or
   // "/apis/training.ringmaster.dev/v1alpha1": discovery, and questions that are not about an
@@ -102,10 +111,14 @@ class RestClient final : public Client, public TokenReviewer {
                                           std::string_view audience) override;
 
  private:
-  class Impl;
-  explicit RestClient(std::unique_ptr<Impl> impl);
+  explicit RestClient(std::unique_ptr<Caller> caller);
 
-  std::unique_ptr<Impl> impl_;
+  absl::StatusOr<ObjectList> ListPage(const ResourceType& type, std::string_view ns,
+                                      const ListOptions& options);
+  absl::StatusOr<ObjectList> ListAll(const ResourceType& type, std::string_view ns,
+                                     const ListOptions& options);
+
+  const std::unique_ptr<Caller> caller_;
 };
 
 }  // namespace ringmaster::kube::rest

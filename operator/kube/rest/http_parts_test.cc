@@ -1,0 +1,191 @@
+// The parts of the REST client that know no connection: addresses, paths, errors, the rate, bodies.
+#include <thread>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "operator/kube/errors.h"
+#include "operator/kube/rest/body_buffer.h"
+#include "operator/kube/rest/rate_limiter.h"
+#include "operator/kube/rest/resource_path.h"
+#include "operator/kube/rest/server_address.h"
+#include "operator/kube/rest/status_errors.h"
+
+namespace ringmaster::kube::rest {
+namespace {
+
+using std::chrono_literals::operator""ms;
+using std::chrono_literals::operator""s;
+using ::testing::HasSubstr;
+using Code = absl::StatusCode;
+
+SteadyTime Soon() {
+  return SteadyTime::clock::now() + 20s;
+}
+
+TEST(ServerAddressTest, TakesAnAddressApart) {
+  const auto full = *ParseServerAddress("https://[fd00::1]:6443/clusters/a/");
+  EXPECT_TRUE(full.tls);
+  EXPECT_EQ(full.host, "fd00::1");
+  EXPECT_EQ(full.port, 6443);
+  EXPECT_EQ(full.path, "/clusters/a");
+  EXPECT_EQ(full.HostHeader(), "[fd00::1]:6443");
+  EXPECT_EQ(ParseServerAddress("https://api.example")->port, 443);
+  EXPECT_EQ(ParseServerAddress("http://api.example/")->port, 80);
+  EXPECT_EQ(ParseServerAddress("https://[::1]")->HostHeader(), "[::1]:443");
+}
+
+TEST(ResourcePathTest, FollowsTheApisLayout) {
+  EXPECT_EQ(*ObjectPath(kPod, {"default", "a"}), "/api/v1/namespaces/default/pods/a");
+  EXPECT_EQ(*ObjectPath(kTrainingJob, {"n", "a.b"}),
+            "/apis/training.ringmaster.dev/v1alpha1/namespaces/n/trainingjobs/a.b");
+  EXPECT_EQ(CollectionPath(kLease, ""), "/apis/coordination.k8s.io/v1/leases");
+  EXPECT_EQ(*ObjectPath({"", "v1", "nodes", "Node", false}, {"", "n1"}), "/api/v1/nodes/n1");
+  EXPECT_EQ(Query().Add("a", "x,y =z").Add("b", "").Add("c", "1").text(), "?a=x%2Cy%20%3Dz&c=1");
+}
+
+TEST(ResourcePathTest, LeadsNowhereElse) {
+  for (const char* name : {"", ".", "..", "a/b", "%2e"}) {
+    EXPECT_EQ(Reason(ObjectPath(kPod, {"default", name}).status()), kReasonBadRequest) << name;
+    EXPECT_EQ(Reason(ObjectPath(kPod, {name, "a"}).status()), kReasonBadRequest) << name;
+  }
+}
+
+TEST(StatusErrorsTest, TheReasonDecides) {
+  const std::vector<std::tuple<int, std::string, Code, std::string>> cases = {
+      {400, "BadRequest", Code::kInvalidArgument, kReasonBadRequest},
+      {401, "Unauthorized", Code::kUnauthenticated, kReasonUnauthorized},
+      {403, "Forbidden", Code::kPermissionDenied, kReasonForbidden},
+      {404, "NotFound", Code::kNotFound, kReasonNotFound},
+      {409, "AlreadyExists", Code::kAlreadyExists, kReasonAlreadyExists},
+      {409, "Conflict", Code::kAborted, kReasonConflict},
+      {410, "Expired", Code::kOutOfRange, kReasonExpired},
+      {410, "Gone", Code::kOutOfRange, kReasonExpired},
+      {413, "RequestEntityTooLarge", Code::kInvalidArgument, "RequestEntityTooLarge"},
+      {422, "Invalid", Code::kInvalidArgument, kReasonInvalid},
+      {429, "TooManyRequests", Code::kResourceExhausted, kReasonTooManyRequests},
+      {500, "InternalError", Code::kUnavailable, kReasonInternalError},
+      {500, "ServerTimeout", Code::kUnavailable, "ServerTimeout"},
+      {503, "ServiceUnavailable", Code::kUnavailable, kReasonServiceUnavailable},
+      {504, "Timeout", Code::kDeadlineExceeded, kReasonTimeout},
+      {409, "SomethingNew", Code::kAborted, kReasonConflict},
+      {418, "Teapot", Code::kInvalidArgument, kReasonBadRequest},
+  };
+  for (const auto& [http_code, reason, code, expected] : cases) {
+    const Json body = {
+        {"kind", "Status"}, {"code", http_code}, {"reason", reason}, {"message", "why"}};
+    const absl::Status status = ErrorOf(http_code, body.dump(), "GET /x");
+    EXPECT_EQ(status.code(), code) << reason << ": " << status;
+    EXPECT_EQ(Reason(status), expected);
+    EXPECT_THAT(status.ToString(), HasSubstr("why"));
+  }
+}
+
+TEST(StatusErrorsTest, WithoutAStatusTheCodeDecides) {
+  EXPECT_EQ(ErrorOf(404, "404 page not found", "GET /x").code(), Code::kNotFound);
+  EXPECT_THAT(ErrorOf(404, "404 page not found", "GET /x").ToString(),
+              HasSubstr("CustomResourceDefinition"));
+  EXPECT_EQ(ErrorOf(429, "", "GET /x").code(), Code::kResourceExhausted);
+  EXPECT_EQ(ErrorOf(502, "<html>", "GET /x").code(), Code::kUnavailable);
+  EXPECT_EQ(ErrorOf(302, "", "GET /x").code(), Code::kInvalidArgument);
+  const absl::Status binary = ErrorOf(500, std::string("a\0\x1b[31m\xff", 8), "GET /x");
+  EXPECT_THAT(binary.ToString(), HasSubstr("GET /x: the server answered 500: a"));
+  EXPECT_EQ(binary.ToString().find('\x1b'), std::string::npos);
+}
+
+TEST(StatusErrorsTest, AFullEtcdIsNoSpaceLeft) {
+  const Json body = {
+      {"kind", "Status"}, {"code", 500}, {"message", "etcdserver: mvcc: database space exceeded"}};
+  EXPECT_EQ(ErrorOf(500, body.dump(), "POST /x").code(), Code::kResourceExhausted);
+}
+
+TEST(StatusErrorsTest, FindsWhenToComeBack) {
+  EXPECT_EQ(RetryAfter("7", ""), 7s);
+  EXPECT_EQ(RetryAfter("99999999", ""), 3600s);
+  EXPECT_EQ(RetryAfter("Wed, 21 Oct 2026 07:28:00 GMT", ""), std::nullopt);
+  EXPECT_EQ(RetryAfter("", R"({"kind": "Status", "details": {"retryAfterSeconds": 3}})"), 3s);
+  EXPECT_EQ(RetryAfter("", "{"), std::nullopt);
+}
+
+TEST(RateLimiterTest, LetsABurstThroughAndThenKeepsTheRate) {
+  RateLimiter limiter(10, 3);
+  const SteadyTime now = SteadyTime::clock::now();
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(limiter.Reserve(now, now + 3600s), now);
+  EXPECT_EQ(limiter.Reserve(now, now + 3600s), now + 100ms);
+  EXPECT_EQ(limiter.Reserve(now, now + 3600s), now + 200ms);
+  EXPECT_EQ(limiter.Reserve(now + 10s, now + 3600s), now + 10s);
+}
+
+TEST(RateLimiterTest, TakesNoPlaceThatComesTooLate) {
+  RateLimiter limiter(1, 1);
+  const SteadyTime now = SteadyTime::clock::now();
+  EXPECT_TRUE(limiter.Reserve(now, now).has_value());
+  EXPECT_FALSE(limiter.Reserve(now, now + 500ms).has_value());
+  EXPECT_EQ(limiter.Reserve(now, now + 1s), now + 1s);
+  EXPECT_EQ(RateLimiter(0, 1).Reserve(now, now), now);
+}
+
+TEST(BodyBufferTest, GivesTheWholeBodyOrTheReason) {
+  BodyBuffer body({.max_bytes = 10});
+  body.Append("12345", nullptr);
+  EXPECT_EQ(body.TakeAll(SteadyTime::clock::now()).status().code(), Code::kDeadlineExceeded);
+  body.Append("67890", nullptr);
+  body.Finish(absl::OkStatus());
+  EXPECT_EQ(*body.TakeAll(Soon()), "1234567890");
+  BodyBuffer over({.max_bytes = 10});
+  EXPECT_EQ(over.Append("12345678901", nullptr), BodyBuffer::Appended::kRefused);
+  EXPECT_EQ(over.TakeAll(Soon()).status().code(), Code::kResourceExhausted);
+  BodyBuffer senseless({.max_bytes = 10});
+  EXPECT_EQ(senseless.Append({"", static_cast<std::size_t>(-1)}, nullptr),
+            BodyBuffer::Appended::kRefused);
+}
+
+TEST(BodyBufferTest, HandsOutLinesBeforeTheEnd) {
+  BodyBuffer body({.max_line_bytes = 100, .pause_bytes = 100});
+  body.Append("a\n\nb", nullptr);
+  body.Append("c\nrest", nullptr);
+  body.Finish(absl::UnavailableError("cut"));
+  EXPECT_EQ(*body.TakeLine(Soon()), "a");
+  EXPECT_EQ(*body.TakeLine(Soon()), "");
+  EXPECT_EQ(*body.TakeLine(Soon()), "bc");
+  EXPECT_EQ(body.TakeLine(Soon()).status().code(), Code::kUnavailable);
+}
+
+TEST(BodyBufferTest, PausesTheWriterUntilTheReaderHasRoom) {
+  BodyBuffer body({.max_line_bytes = 100, .pause_bytes = 10});
+  bool resumed = false;
+  const auto resume = [&] { resumed = true; };
+  EXPECT_EQ(body.Append("123456789012", resume), BodyBuffer::Appended::kTaken);  // no line yet
+  EXPECT_EQ(body.Append("\nab\n", resume), BodyBuffer::Appended::kPause);
+  EXPECT_FALSE(resumed);
+  EXPECT_EQ(*body.TakeLine(Soon()), "123456789012");
+  EXPECT_TRUE(resumed);
+}
+
+TEST(BodyBufferTest, StopWakesReaderAndWriter) {
+  BodyBuffer body({.max_line_bytes = 100, .pause_bytes = 1});
+  bool resumed = false;
+  EXPECT_EQ(body.Append("a\nb\n", [&] { resumed = true; }), BodyBuffer::Appended::kPause);
+  BodyBuffer waited({.max_line_bytes = 100});
+  absl::Status status;
+  std::thread reader([&] { status = waited.TakeLine(Soon()).status(); });
+  waited.Stop();
+  reader.join();
+  EXPECT_EQ(status.code(), Code::kCancelled);
+  body.Stop();
+  EXPECT_TRUE(resumed);
+  EXPECT_EQ(body.TakeLine(Soon()).status().code(), Code::kCancelled);
+  EXPECT_EQ(body.Append("c", nullptr), BodyBuffer::Appended::kRefused);
+}
+
+TEST(BodyBufferTest, RefusesALineOverItsBound) {
+  BodyBuffer body({.max_line_bytes = 10, .pause_bytes = 5});
+  body.Append("ok\n", nullptr);
+  EXPECT_EQ(body.Append(std::string(20, 'x'), nullptr), BodyBuffer::Appended::kRefused);
+  EXPECT_EQ(*body.TakeLine(Soon()), "ok");
+  EXPECT_EQ(body.TakeLine(Soon()).status().code(), Code::kOutOfRange);
+}
+
+}  // namespace
+}  // namespace ringmaster::kube::rest

@@ -1,0 +1,271 @@
+#include "operator/kube/rest/transport.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <exception>
+#include <mutex>
+#include <utility>
+
+#include <cpprest/http_client.h>
+#include <fmt/format.h>
+#include <pplx/threadpool.h>
+
+#include "common/status.h"
+#include "operator/kube/errors.h"
+#include "operator/kube/rest/body_sink.h"
+#include "operator/kube/rest/exchange.h"
+#include "operator/kube/rest/server_address.h"
+#include "operator/kube/rest/tls.h"
+
+namespace ringmaster::kube::rest {
+namespace {
+
+namespace http = web::http;
+using http::client::http_client;
+using http::client::http_client_config;
+using TlsStream = boost::asio::ssl::stream<boost::asio::ip::tcp::socket&>;
+
+constexpr std::chrono::seconds kLetGo{5};
+constexpr std::size_t kStreamPauseBytes = std::size_t{1} << 20;
+
+// Once in a process; the library would otherwise start 40 threads.
+void SizeThreadPool(int threads) {
+  static std::once_flag once;
+  std::call_once(once, [threads] {
+    try {
+      crossplat::threadpool::initialize_with_threads(static_cast<std::size_t>(threads));
+    } catch (const std::exception&) {  // another user of the library was first
+    }
+  });
+}
+
+absl::Status StatusOf(std::exception_ptr error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const http::http_exception& e) {
+    if (e.error_code().value() == ETIMEDOUT) {
+      return absl::DeadlineExceededError("nothing was heard from the server for too long");
+    }
+    return absl::UnavailableError(e.what());
+  } catch (const std::exception& e) {
+    return absl::UnavailableError(e.what());
+  } catch (...) {
+    return absl::UnavailableError("the connection failed");
+  }
+}
+
+// kDeadlineExceeded would tell a stream's reader that it may go on.
+absl::Status BodyStatusOf(std::exception_ptr error) {
+  return absl::UnavailableError(Message(StatusOf(std::move(error))));
+}
+
+// What may stand in a header: a token with a line end in it would begin another one.
+bool IsHeaderText(const std::string& text) {
+  return std::all_of(text.begin(), text.end(), [](unsigned char c) { return c > 32 && c < 127; });
+}
+
+class Lines : public LineStream {
+ public:
+  explicit Lines(std::shared_ptr<Exchange> exchange) : exchange_(std::move(exchange)) {}
+  ~Lines() override { exchange_->Cancel(); }
+
+  absl::StatusOr<std::string> Next(SteadyTime deadline) override {
+    return exchange_->body()->TakeLine(deadline);
+  }
+  void Stop() override { exchange_->Cancel(); }
+
+ private:
+  const std::shared_ptr<Exchange> exchange_;
+};
+
+class CppRest : public Transport {
+ public:
+  CppRest(ServerAddress address, std::string user_agent, std::shared_ptr<TlsSetup> tls,
+          const TransportOptions& options)
+      : address_(std::move(address)),
+        user_agent_(std::move(user_agent)),
+        tls_(std::move(tls)),
+        insecure_(options.insecure_skip_tls_verify),
+        idle_timeout_(options.idle_timeout),
+        calls_(BaseUri(), MakeConfig(options.idle_timeout)),
+        streams_(BaseUri(), MakeConfig(options.stream_idle_timeout)) {}
+
+  ~CppRest() override { CppRest::CancelAll(); }
+
+  void CancelAll() override { exchanges_.CancelAll(SteadyTime::clock::now() + kLetGo); }
+
+  absl::StatusOr<HttpResponse> Call(const HttpRequest& request, std::size_t max_body_bytes,
+                                    SteadyTime deadline) override {
+    RM_ASSIGN_OR_RETURN(const auto exchange, Send(calls_, request, {.max_bytes = max_body_bytes}));
+    return Named(request, Whole(*exchange, deadline));
+  }
+
+  absl::StatusOr<StreamResponse> Open(const HttpRequest& request, std::size_t max_line_bytes,
+                                      SteadyTime deadline) override {
+    const BodyBuffer::Limits limits{.max_line_bytes = max_line_bytes,
+                                    .pause_bytes = kStreamPauseBytes};
+    RM_ASSIGN_OR_RETURN(auto exchange, Send(streams_, request, limits));
+    const auto head = exchange->AwaitHead(deadline);
+    StreamResponse answer;
+    if (!head.ok() || head->code != 200) {
+      auto response = Named(request, Whole(*exchange, deadline));
+      if (!response.ok()) return response.status();
+      answer.response = *std::move(response);
+      return answer;
+    }
+    answer.response.code = head->code;
+    answer.lines = std::make_unique<Lines>(std::move(exchange));
+    return answer;
+  }
+
+ private:
+  // The library hands an IPv6 address with brackets to the resolver, which knows no brackets. It
+  // finds the port behind the last colon, so the address goes without them; the Host header, which
+  // needs them, is set on each request.
+  web::uri BaseUri() const {
+    return web::uri(
+        fmt::format("{}://{}:{}", address_.tls ? "https" : "http", address_.host, address_.port));
+  }
+
+  http_client_config MakeConfig(std::chrono::milliseconds idle_timeout) const {
+    http_client_config config;
+    config.set_timeout(idle_timeout);
+    config.set_max_redirects(0);  // it would show the token to whoever it is sent to
+    if (!tls_) return config;
+    config.set_validate_certificates(!insecure_);
+    config.set_tlsext_sni_enabled(false);  // it would send the Host header, port and all
+    config.set_ssl_context_callback(
+        [tls = tls_](boost::asio::ssl::context& context) { tls->Apply(context.native_handle()); });
+    config.set_nativehandle_options([tls = tls_](http::client::native_handle handle) {
+      tls->NameServer(static_cast<TlsStream*>(handle)->native_handle());
+    });
+    return config;
+  }
+
+  absl::StatusOr<http::http_request> Make(const HttpRequest& request) const {
+    if (!IsHeaderText(request.bearer_token)) {
+      return absl::UnauthenticatedError("the token has characters that no header may have");
+    }
+    try {
+      http::http_request made(request.method);
+      made.set_request_uri(web::uri(address_.path + request.path));
+      http::http_headers& headers = made.headers();
+      headers.add("Host", address_.HostHeader());
+      headers.add("User-Agent", user_agent_);
+      headers.add("Accept", "application/json");
+      if (!request.bearer_token.empty()) {
+        headers.add("Authorization", "Bearer " + request.bearer_token);
+      }
+      if (!request.content_type.empty()) made.set_body(request.body, request.content_type);
+      return made;
+    } catch (const std::exception& e) {
+      return BadRequest(fmt::format("{} {}: {}", request.method, request.path, e.what()));
+    }
+  }
+
+  absl::StatusOr<std::shared_ptr<Exchange>> Send(http_client& client, const HttpRequest& request,
+                                                 BodyBuffer::Limits limits) {
+    RM_ASSIGN_OR_RETURN(http::http_request made, Make(request));
+    const auto exchange = std::make_shared<Exchange>(limits);
+    try {
+      using Buffer = Concurrency::streams::streambuf<uint8_t>;
+      const Buffer buffer(std::make_shared<BodySink>(exchange->body()));
+      made.set_response_stream(buffer.create_ostream());
+      exchanges_.Add(exchange);
+      if (request.fresh_connection) {
+        // A client of its own has an empty pool.
+        http_client fresh(BaseUri(), MakeConfig(idle_timeout_));
+        Follow(fresh.request(made, exchange->token()), exchange);
+      } else {
+        Follow(client.request(made, exchange->token()), exchange);
+      }
+    } catch (...) {
+      exchange->OnEnd(StatusOf(std::current_exception()));
+    }
+    return exchange;
+  }
+
+  // Every task's exception is looked at: the library aborts the process for one that is not.
+  static void Follow(pplx::task<http::http_response> sent,
+                     const std::shared_ptr<Exchange>& exchange) {
+    sent.then([exchange](pplx::task<http::http_response> head) {
+      try {
+        const http::http_response response = head.get();
+        ResponseHead received{.code = response.status_code()};
+        const auto it = response.headers().find("Retry-After");
+        if (it != response.headers().end()) received.retry_after = it->second;
+        exchange->OnHead(std::move(received));
+        response.content_ready().then([exchange](pplx::task<http::http_response> body) {
+          try {
+            body.get();
+            exchange->OnEnd(absl::OkStatus());
+          } catch (...) {
+            exchange->OnEnd(BodyStatusOf(std::current_exception()));
+          }
+        });
+      } catch (...) {
+        exchange->OnEnd(StatusOf(std::current_exception()));
+      }
+    });
+  }
+
+  static absl::StatusOr<HttpResponse> Whole(Exchange& exchange, SteadyTime deadline) {
+    auto head = exchange.AwaitHead(deadline);
+    if (!head.ok()) {
+      exchange.Cancel();
+      return head.status();
+    }
+    auto body = exchange.body()->TakeAll(deadline);
+    if (!body.ok()) {
+      exchange.Cancel();
+      return body.status();
+    }
+    return HttpResponse{head->code, std::move(head->retry_after), *std::move(body)};
+  }
+
+  // The error with the request and the server in front.
+  absl::StatusOr<HttpResponse> Named(const HttpRequest& request,
+                                     absl::StatusOr<HttpResponse> response) {
+    if (response.ok()) return response;
+    const std::string what =
+        fmt::format("{} {}: {}", request.method, request.path.substr(0, request.path.find('?')),
+                    address_.HostHeader());
+    if (const std::string problem = tls_ && !insecure_ ? tls_->TakeProblem() : "";
+        !problem.empty()) {
+      return absl::UnauthenticatedError(
+          fmt::format("{}: the server's certificate is not trusted: {}", what, problem));
+    }
+    return Annotate(response.status(), what);
+  }
+
+  const ServerAddress address_;
+  const std::string user_agent_;
+  const std::shared_ptr<TlsSetup> tls_;  // null for http
+  const bool insecure_;
+  const std::chrono::milliseconds idle_timeout_;
+  http_client calls_;
+  http_client streams_;  // apart, for their longer time-out
+  Exchanges exchanges_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Transport>> Transport::Create(const TransportOptions& options) {
+  RM_ASSIGN_OR_RETURN(ServerAddress address, ParseServerAddress(options.server));
+  std::shared_ptr<TlsSetup> tls;
+  if (address.tls) {
+    RM_ASSIGN_OR_RETURN(
+        tls,
+        TlsSetup::Create({options.tls_server_name.empty() ? address.host : options.tls_server_name,
+                          options.ca_pem, options.client_certificate_pem, options.client_key_pem}));
+  }
+  SizeThreadPool(options.threads);
+  try {
+    return std::make_unique<CppRest>(std::move(address), options.user_agent, std::move(tls),
+                                     options);
+  } catch (const std::exception& e) {
+    return absl::InvalidArgumentError(fmt::format("server: \"{}\": {}", options.server, e.what()));
+  }
+}
+
+}  // namespace ringmaster::kube::rest
