@@ -38,6 +38,14 @@ int PollTimeout(std::optional<SteadyTime> deadline) {
   return static_cast<int>(std::clamp<int64_t>(left.count(), 0, INT32_MAX));
 }
 
+// How long a connect or a send may wait.
+void SetSendTimeout(int fd, Duration timeout) {
+  const auto micros =
+      std::max<int64_t>(std::chrono::duration_cast<std::chrono::microseconds>(timeout).count(), 1);
+  const timeval limit{micros / 1000000, micros % 1000000};
+  ::setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
+}
+
 absl::Status WaitReadable(int fd, std::optional<SteadyTime> deadline) {
   while (true) {
     pollfd entry{fd, POLLIN, 0};
@@ -89,14 +97,14 @@ absl::StatusOr<std::unique_ptr<FramedSocket>> FramedSocket::Dial(const std::stri
   if (!fd.valid()) return ErrnoStatus(errno, path);
   // Connecting to a Unix socket waits only while the listener's queue is full; that wait is the
   // send time-out's.
-  const auto micros = std::max<int64_t>(timeout.count(), 1);
-  timeval limit{micros / 1000000, micros % 1000000};
-  ::setsockopt(fd.get(), SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
+  SetSendTimeout(fd.get(), timeout);
   if (::connect(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0)
     return ErrnoStatus(errno == EAGAIN ? ETIMEDOUT : errno, path);
-  limit = {};
-  ::setsockopt(fd.get(), SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
   return std::make_unique<FramedSocket>(std::move(fd));
+}
+
+FramedSocket::FramedSocket(UniqueFd fd, Duration send_timeout) : fd_(std::move(fd)) {
+  SetSendTimeout(fd_.get(), send_timeout);
 }
 
 absl::Status FramedSocket::Send(std::string_view payload) {
@@ -107,6 +115,10 @@ absl::Status FramedSocket::Send(std::string_view payload) {
   while (sent < frame.size()) {
     const ssize_t n = ::send(fd_.get(), frame.data() + sent, frame.size() - sent, MSG_NOSIGNAL);
     if (n < 0 && errno == EINTR) continue;
+    if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
+      Shutdown();
+      return absl::DeadlineExceededError("the other side does not read");
+    }
     if (n < 0) return ErrnoStatus(errno, "send");
     sent += n;
   }

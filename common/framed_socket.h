@@ -16,6 +16,7 @@
 #ifndef RINGMASTER_COMMON_FRAMED_SOCKET_H_
 #define RINGMASTER_COMMON_FRAMED_SOCKET_H_
 
+#include <chrono>
 #include <cstddef>
 #include <memory>
 #include <mutex>
@@ -32,6 +33,9 @@ namespace ringmaster {
 
 // A longer frame is refused by both sides: a length beyond it means that the stream is not ours.
 inline constexpr size_t kMaxFrameBytes = size_t{16} << 20;
+
+// Nobody who still works does not read for so long.
+inline constexpr Duration kSendTimeout = std::chrono::seconds(60);
 
 // `payload` as it goes over the wire. The payload must not exceed kMaxFrameBytes.
 std::string EncodeFrame(std::string_view payload);
@@ -53,8 +57,8 @@ class FrameParser {
 // one at a time, Shutdown from any.
 class FramedSocket {
  public:
-  // Takes a connected socket.
-  explicit FramedSocket(UniqueFd fd) : fd_(std::move(fd)) {}
+  // Takes a connected socket. A Send waits up to `send_timeout` for the other side to read.
+  explicit FramedSocket(UniqueFd fd, Duration send_timeout = kSendTimeout);
 
   // Connects to the Unix socket at `path`; waits up to `timeout` for it to accept. kNotFound or
   // kUnavailable when nobody listens there, kInvalidArgument when the path is too long for a
@@ -63,7 +67,8 @@ class FramedSocket {
                                                             Duration timeout);
 
   // Writes the whole frame; blocks while the other side does not read. kUnavailable when it is
-  // gone, kInvalidArgument when the payload is too long.
+  // gone, kInvalidArgument when the payload is too long, kDeadlineExceeded when it has not read for
+  // the whole send time-out: the connection is then ended, for half a frame may be out.
   absl::Status Send(std::string_view payload);
 
   // Waits for a frame. kUnavailable at the end of the stream and after Shutdown, kDataLoss when

@@ -67,6 +67,16 @@ TEST(FramedSocketTest, CarriesALargeMessageBothWays) {
   EXPECT_EQ(*back, large);
 }
 
+TEST(FramedSocketTest, GivesUpOnASideThatDoesNotRead) {
+  int fds[2];
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
+  FramedSocket a(UniqueFd(fds[0]), milliseconds(20));
+  const UniqueFd deaf(fds[1]);
+  EXPECT_EQ(a.Send(std::string(size_t{8} << 20, 'x')).code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_EQ(a.ReceiveWithin(seconds(30)).status().code(), absl::StatusCode::kUnavailable)
+      << "half a frame is out, so nothing may follow";
+}
+
 TEST(FramedSocketTest, RefusesToSendMoreThanTheLimit) {
   auto [a, b] = Pair();
   EXPECT_EQ(a->Send(std::string(kMaxFrameBytes + 1, 'x')).code(),
