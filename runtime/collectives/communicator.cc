@@ -74,12 +74,13 @@ uint64_t Communicator::round() const {
 
 absl::Status Communicator::Run(const Operation& operation,
                                const std::function<absl::Status(Transport&)>& body) {
+  // First: whoever holds the lock may only be telling the peers that the round has failed.
+  RM_RETURN_IF_ERROR(status());
   std::unique_lock lock(running_, std::try_to_lock);
   if (!lock) {
     return absl::FailedPreconditionError(
         fmt::format("{} was called while another operation runs", operation.Describe()));
   }
-  RM_RETURN_IF_ERROR(status());
   const auto start = std::chrono::steady_clock::now();
   const Traffic before = transport_->traffic();
   absl::Status status = transport_->Begin(operation, next_sequence_++);

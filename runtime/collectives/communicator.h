@@ -4,10 +4,15 @@
 // and drops it when the round ends; it never lives on into the next. It knows bytes and floats,
 // never tensors.
 //
-//   RM_ASSIGN_OR_RETURN(auto listener, tcp::Listener::Open("10.0.0.7:7473"));       // once per
-//   process CommunicatorOptions options;                                                     //
-//   once per round options.job = "default/digits"; options.round = 7; options.rank = 2;
-//   options.members = {...}; options.key = round_key;
+//   // Once per process:
+//   RM_ASSIGN_OR_RETURN(auto listener, tcp::Listener::Open("10.0.0.7:7473"));
+//   // Once per round:
+//   CommunicatorOptions options;
+//   options.job = "default/digits";
+//   options.round = 7;
+//   options.rank = 2;
+//   options.members = {...};
+//   options.key = round_key;
 //   RM_ASSIGN_OR_RETURN(auto comm, Communicator::Create(options, *listener));
 //   RM_RETURN_IF_ERROR(comm->AllreduceSum(gradient, sum, "conv1/weight"));
 //

@@ -227,6 +227,22 @@ TEST(FailureTest, AbortFromAnotherThreadReturnsTheWaitWithin100Milliseconds) {
   }
 }
 
+// While another thread tells the peers, whoever begins an operation is told of the failure as well.
+TEST(FailureTest, AnOperationThatBeginsBesideAnAbortIsToldTheCause) {
+  Group group(2);
+  std::barrier everybody(2);
+  group.Run([&](Communicator& comm) {
+    Meet(comm, everybody);
+    if (comm.rank() == 1) return;
+    std::thread aborter([&] { comm.Abort("told to"); });
+    absl::Status status;
+    while (status.ok()) status = comm.Run(Operation(), [](Transport&) { return absl::OkStatus(); });
+    EXPECT_THAT(Message(status), HasSubstr("told to"));
+    EXPECT_EQ(status.code(), absl::StatusCode::kAborted) << status;
+    aborter.join();
+  });
+}
+
 TEST(FailureTest, TheFirstCauseStays) {
   Group group(2);
   ++group.options.round;

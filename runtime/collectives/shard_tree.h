@@ -8,10 +8,10 @@
 //   node [lo, hi) otherwise           is node [lo, mid) + node [mid, hi),
 //                                     mid = lo + the largest power of two smaller than hi - lo
 //
-// (the shape of the Merkle tree of RFC 6962, section 2.1, which is also defined for every V). For V
-// = 6:
-// ((0+1)+(2+3))+(4+5). A worker that owns any set of shards sends the maximal nodes that the set
-// covers; whoever adds the nodes of all workers walks the same tree and so gets the same bits.
+// (the shape of the Merkle tree of RFC 6962, section 2.1, which is also defined for every V). Six
+// shards are added as ((0+1)+(2+3))+(4+5). A worker that owns any set of shards sends the maximal
+// nodes that the set covers; whoever adds the nodes of all workers walks the same tree and so gets
+// the same bits.
 //
 // Pure functions without state; safe from any thread. Arguments out of range are bugs of the caller
 // and end the program with a message.

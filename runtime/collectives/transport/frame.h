@@ -10,13 +10,13 @@
 //   24      8     tag: hash of the operation (type, element type, count, name); kAbort: see below
 //   32      8     length
 //
-// kOperation comes before the first data of an operation and carries its description as text, so
-// that a peer whose
-//            program diverged can be told what this rank was doing
-// kData      one message
-// kAlive     no payload: "I wait inside this operation", sent while waiting; what a hung peer does
-// not send kAbort     the sender failed; payload: the cause as text; tag: status code, and
-// suspected rank + 1 << 32 kGoodbye   the sender leaves in good order; nothing follows
+//   kOperation  comes before the first data of an operation; its payload is the description as
+//               text, so that a peer whose program diverged can be told what this rank was doing
+//   kData       one message
+//   kAlive      no payload: "I wait inside this operation"; what a hung peer does not send
+//   kAbort      the sender failed; payload: the cause as text; tag: its status code, and the
+//               suspected rank + 1, shifted left by 32
+//   kGoodbye    the sender leaves in good order; nothing follows
 #ifndef RINGMASTER_RUNTIME_COLLECTIVES_TRANSPORT_FRAME_H_
 #define RINGMASTER_RUNTIME_COLLECTIVES_TRANSPORT_FRAME_H_
 

@@ -1,9 +1,10 @@
 // How two ranks make sure of one another before the first frame. Pure functions over fixed records;
 // the bytes are moved by the transport.
 //
-//   dialer -> acceptor   Hello: who I am, whom I want, in which round of which job, and a random
-//   challenge acceptor -> dialer   Answer: a verdict, my challenge, and my proof dialer -> acceptor
-//   Proof acceptor -> dialer   Verdict
+//   dialer -> acceptor   Hello: who I am, whom I want, in which round of which job, my challenge
+//   acceptor -> dialer   Answer: a verdict, my challenge, and my proof
+//   dialer -> acceptor   Proof
+//   acceptor -> dialer   Verdict
 //
 // A proof is HMAC-SHA-256 with the round's key over a label for the direction, the whole Hello, the
 // acceptor's challenge, and the acceptor's rank and pod UID. So each side proves that it knows the

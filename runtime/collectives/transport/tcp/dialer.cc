@@ -110,6 +110,8 @@ Dialer::Outcome Dialer::ReadAnswer(SteadyTime now) {
     return std::nullopt;
   }
   state_ = State::kAwaitingVerdict;
+  // No other attempt from here on: the peer may have taken this connection, and takes one only.
+  next_attempt_ = deadline_;
   done_ = 0;
   return ReadVerdict(now);
 }

@@ -2,6 +2,7 @@
 #include "runtime/collectives/transport/tcp/listener.h"
 
 #include <chrono>
+#include <memory>
 #include <optional>
 #include <string>
 #include <thread>
@@ -52,6 +53,8 @@ class RawPeer {
     return recv(fd_.get(), &byte, 1, 0) <= 0;
   }
   void Close() { fd_.Reset(); }
+  // One byte, whether or not the peer still listens.
+  void Trickle() { send(fd_.get(), "R", 1, MSG_NOSIGNAL); }
 
   // The dialer's side of the handshake; the verdict that ended it, nothing if the peer just closed.
   std::optional<Verdict> Handshake(const Membership& self, int to_rank) {
@@ -135,6 +138,31 @@ TEST_F(ListenerTest, HalfAHelloDisturbsNothing) {
   }
   ExpectRefusals(1);
   ExpectUndisturbed();
+}
+
+TEST_F(ListenerTest, APeerThatStallsOrTricklesInTheHandshakeIsLetGo) {
+  RawPeer stalls(address());
+  stalls.Send("RINGMSTR");
+  RawPeer trickles(address());
+  const auto start = std::chrono::steady_clock::now();
+  while (refusals().refused < 2 &&
+         std::chrono::steady_clock::now() - start < collectives::testing::kPatience) {
+    trickles.Trickle();
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }
+  EXPECT_TRUE(stalls.ClosedByPeer());
+  ExpectRefusals(2);
+  ExpectUndisturbed();
+}
+
+TEST_F(ListenerTest, IdleStrangersDoNotLockPeersOut) {
+  std::vector<std::unique_ptr<RawPeer>> strangers;
+  for (int i = 0; i < 300; ++i) {
+    strangers.push_back(std::make_unique<RawPeer>(address()));
+    strangers.back()->Send("R");
+  }
+  ExpectUndisturbed();
+  EXPECT_GE(refusals().refused, 44u) << "the oldest made room";
 }
 
 TEST_F(ListenerTest, AnOlderRoundIsRefusedAsOver) {

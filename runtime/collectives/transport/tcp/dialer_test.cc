@@ -1,0 +1,124 @@
+// The dialer against an acceptor made by hand, under a clock made by hand.
+#include "runtime/collectives/transport/tcp/dialer.h"
+
+#include <chrono>
+#include <poll.h>
+#include <span>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+
+#include "runtime/collectives/testing/group.h"
+#include "runtime/collectives/transport/handshake.h"
+
+namespace ringmaster::collectives::tcp {
+namespace {
+
+using std::chrono::seconds;
+using ::testing::HasSubstr;
+
+// How often, and how long each time, a test looks for what must come.
+constexpr int kTries = 6000;
+constexpr int kTryMs = 10;
+
+class DialerTest : public ::testing::Test {
+ protected:
+  DialerTest() {
+    const auto wanted = ParseAddress(collectives::testing::LoopbackAddress(1));
+    listening_ = *ListenAt(*wanted);
+    membership_.job = "test/dialer";
+    membership_.round = 3;
+    membership_.key = "a key that only the members know";
+    membership_.members = {{"127.0.0.1:1", "uid-0"},
+                           {FormatAddress(*LocalAddress(listening_.get())), "uid-1"}};
+    source_ = *ParseAddress(collectives::testing::LoopbackAddress(0));
+  }
+
+  static bool Ready(int fd, short events, int patience_ms) {
+    pollfd entry{fd, events, 0};
+    return poll(&entry, 1, patience_ms) == 1;
+  }
+  bool DialledAgain() const { return Ready(listening_.get(), POLLIN, 0); }
+
+  // Steps the dialer until something has come for `peer`.
+  static void StepUntilHeard(Dialer& dialer, SteadyTime now, const UniqueFd& peer) {
+    for (int i = 0; i < kTries && !Ready(peer.get(), POLLIN, kTryMs); ++i) {
+      EXPECT_TRUE(dialer.Step(now).ok());
+    }
+  }
+
+  static void Read(const UniqueFd& fd, std::span<std::byte> into) {
+    EXPECT_EQ(recv(fd.get(), into.data(), into.size(), MSG_WAITALL),
+              static_cast<ssize_t>(into.size()));
+  }
+
+  // The acceptor's side up to the dialer's proof.
+  UniqueFd TakeProof(Dialer& dialer, SteadyTime now) {
+    StepUntilHeard(dialer, now, listening_);
+    UniqueFd peer(accept4(listening_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    StepUntilHeard(dialer, now, peer);
+    HelloBytes hello;
+    Read(peer, hello);
+    Answer answer;
+    answer.challenge = NewChallenge();
+    answer.proof = AcceptorProof(membership_, 1, hello, answer.challenge);
+    EXPECT_TRUE(SendRecord(peer.get(), EncodeAnswer(answer)));
+    StepUntilHeard(dialer, now, peer);
+    Sha256Digest proof;
+    Read(peer, std::as_writable_bytes(std::span(proof)));
+    EXPECT_EQ(proof, DialerProof(membership_, 1, hello, answer.challenge));
+    return peer;
+  }
+
+  UniqueFd listening_;
+  Membership membership_;
+  SocketAddress source_;
+  const SteadyTime start_ = std::chrono::steady_clock::now();
+};
+
+TEST_F(DialerTest, TriesAgainWhenNobodyAnswers) {
+  Dialer dialer(membership_, 1, source_, start_ + seconds(60));
+  StepUntilHeard(dialer, start_, listening_);
+  const UniqueFd silent(accept4(listening_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+  for (int second = 1; second < 10 && !DialledAgain(); ++second) {
+    ASSERT_TRUE(dialer.Step(start_ + seconds(second)).ok());
+  }
+  EXPECT_TRUE(DialledAgain());
+}
+
+// A machine that stalls for longer than an attempt may take: the peer has taken the connection.
+TEST_F(DialerTest, StaysWithTheConnectionOnceItHasProvedItself) {
+  Dialer dialer(membership_, 1, source_, start_ + seconds(60));
+  const UniqueFd peer = TakeProof(dialer, start_);
+  const SteadyTime late = start_ + seconds(50);
+  auto step = dialer.Step(late);
+  ASSERT_TRUE(step.ok()) << step.status();
+  EXPECT_FALSE(step->has_value());
+  EXPECT_GT(dialer.wake_at(), late) << "it would spin";
+  const uint32_t accepted = 0;
+  EXPECT_TRUE(SendRecord(peer.get(), std::as_bytes(std::span(&accepted, 1))));
+  for (int i = 0; i < kTries && step.ok() && !step->has_value(); ++i) {
+    Ready(dialer.Interest().fd, POLLIN, kTryMs);
+    step = dialer.Step(late);
+  }
+  ASSERT_TRUE(step.ok()) << step.status();
+  EXPECT_TRUE(step->has_value());
+  EXPECT_FALSE(DialledAgain());
+}
+
+TEST_F(DialerTest, GivesUpAtTheDeadlineSayingWhatTheTroubleWas) {
+  Dialer dialer(membership_, 1, source_, start_ + seconds(60));
+  listening_.Reset();
+  ASSERT_TRUE(dialer.Step(start_).ok());
+  for (int i = 0; i < kTries && dialer.Interest().fd >= 0; ++i) {
+    Ready(dialer.Interest().fd, POLLOUT, kTryMs);
+    ASSERT_TRUE(dialer.Step(start_).ok());
+  }
+  const auto late = dialer.Step(start_ + seconds(61));
+  EXPECT_EQ(late.status().code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_THAT(Message(late.status()), HasSubstr("Connection refused"));
+}
+
+}  // namespace
+}  // namespace ringmaster::collectives::tcp
