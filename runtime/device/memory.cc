@@ -5,11 +5,17 @@
 #include <new>
 
 namespace ringmaster::device {
+namespace {
+
+// Nobody means a larger one; where the system promises more memory than it has, asking would kill.
+constexpr size_t kMaxBytes = size_t{1} << 40;
+
+}  // namespace
 
 Buffer::Buffer(size_t bytes) : bytes_(bytes) {
   if (bytes == 0) return;
+  if (bytes > kMaxBytes) throw std::bad_alloc();
   const size_t rounded = AlignUp(bytes);
-  if (rounded < bytes) throw std::bad_alloc();
   void* p = std::aligned_alloc(kAlignment, rounded);
   if (p == nullptr) throw std::bad_alloc();
   std::memset(p, 0, rounded);

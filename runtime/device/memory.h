@@ -19,7 +19,8 @@ constexpr size_t AlignUp(size_t bytes) {
 }
 
 // An owning block of zeroed, aligned memory. Movable, not copyable. The address stays the same when
-// the Buffer is moved. Running out of memory throws std::bad_alloc, as a std::vector does.
+// the Buffer is moved. Running out of memory throws std::bad_alloc, as a std::vector does, and so
+// does asking for more than 2^40 bytes.
 class Buffer {
  public:
   Buffer() = default;

@@ -27,8 +27,9 @@ TEST(MemoryTest, MovingKeepsTheAddress) {
   EXPECT_EQ(b.data(), address);
 }
 
-TEST(MemoryTest, ASizeThatCannotBeRoundedUpIsRefused) {
+TEST(MemoryTest, ASizeThatNobodyMeansIsRefused) {
   EXPECT_THROW(Buffer(SIZE_MAX), std::bad_alloc);
+  EXPECT_THROW(Buffer((size_t{1} << 40) + 1), std::bad_alloc);
 }
 
 }  // namespace

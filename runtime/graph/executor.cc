@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <map>
+#include <new>
 #include <utility>
 
 #include <fmt/format.h>
@@ -211,7 +212,15 @@ absl::StatusOr<std::unique_ptr<Executor>> Executor::Compile(const Graph& graph,
   RM_RETURN_IF_ERROR(graph.status());
   device::AdoptThreadCount();
   RM_ASSIGN_OR_RETURN(Plan plan, MakePlan(graph, options.kernels, options.reuse_memory));
-  return std::unique_ptr<Executor>(std::make_unique<FlatExecutor>(graph, std::move(plan)));
+  const size_t bytes = plan.arena.bytes;
+  try {
+    return std::unique_ptr<Executor>(std::make_unique<FlatExecutor>(graph, std::move(plan)));
+  } catch (const std::bad_alloc&) {
+    return absl::ResourceExhaustedError(
+        fmt::format("the graph needs {} bytes of memory for its values; the system has none left "
+                    "to give",
+                    bytes));
+  }
 }
 
 }  // namespace ringmaster::graph

@@ -45,9 +45,10 @@ class Executor {
  public:
   // Fixes the process's thread count (device/threads.h) if nothing has yet. Keeps no reference to
   // `graph`.
-  //   graph.status()    when the graph has an error
-  //   kInvalidArgument  the graph has no outputs
-  //   kUnimplemented    no kernel fits a node; the message names the node and its shapes
+  //   graph.status()      when the graph has an error
+  //   kInvalidArgument    the graph has no outputs
+  //   kUnimplemented      no kernel fits a node; the message names the node and its shapes
+  //   kResourceExhausted  there is no memory for its values; the message says how much it takes
   static absl::StatusOr<std::unique_ptr<Executor>> Compile(const Graph& graph,
                                                            const CompileOptions& options);
 
@@ -66,9 +67,8 @@ class Executor {
 
   // Computes all outputs.
   //   kFailedPrecondition  something is not bound; the message names it
-  //   kInvalidArgument     the graph draws random numbers per sample, and sample_positions is not
-  //   as
-  //                        long as its batch
+  //   kInvalidArgument     the graph draws random numbers per sample, and sample_positions is
+  //                        not as long as its batch
   virtual absl::Status Run(const RunContext& context) = 0;
 
   // A view of an output: what the last Run wrote. Stays valid, and is overwritten by the next Run.

@@ -92,6 +92,17 @@ TEST(ExecutorTest, AGraphWithoutOutputsOrWithAnErrorDoesNotCompile) {
   EXPECT_EQ(Executor::Compile(bad, {}).status(), bad.status());
 }
 
+TEST(ExecutorTest, AGraphThatNoMemoryHoldsSaysHowMuchItTakes) {
+  Graph g;
+  const ValueId x = g.Input("x", {int64_t{1} << 40}, DType::kF64);
+  ValueId h = x;
+  for (int i = 0; i < 64; ++i) h = Add(g, Scale(g, h, 2.0), x);
+  g.MarkOutput("y", h);
+  const auto executor = Executor::Compile(g, {.reuse_memory = false});
+  EXPECT_EQ(executor.status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(Message(executor.status()), testing::HasSubstr("needs 1117103813820416 bytes"));
+}
+
 // A chain in which each value dies at once needs two buffers, however long it is.
 TEST(ExecutorTest, ALongChainReusesTwoBuffersAndStaysRight) {
   constexpr int kLength = 20;

@@ -24,6 +24,22 @@ std::string_view KindName(ValueKind kind) {
   return "computed";
 }
 
+// Past this a value fits no machine that we know of; below it no sum or product of sizes overflows.
+constexpr int64_t kMaxElements = int64_t{1} << 40;
+
+// What is wrong with a value of this shape, whatever makes it; empty for nothing.
+std::string ProblemOf(const Shape& shape) {
+  int64_t elements = 1;
+  for (const int64_t extent : shape.dims()) {
+    if (extent < 1) return "every extent must be at least 1";
+    if (extent > kMaxElements / elements) {
+      return fmt::format("too large: a value has at most {} elements", kMaxElements);
+    }
+    elements *= extent;
+  }
+  return "";
+}
+
 std::string SpecsToText(std::span<const ValueSpec> specs) {
   std::string text;
   for (const ValueSpec& spec : specs) text += (text.empty() ? "" : ", ") + spec.ToString();
@@ -70,9 +86,9 @@ ValueId Graph::Declare(std::string_view name, const Shape& shape, DType dtype, V
     Fail(absl::InvalidArgumentError(what + " needs a name"));
     return {};
   }
-  if (std::ranges::any_of(shape.dims(), [](int64_t d) { return d < 1; })) {
-    Fail(absl::InvalidArgumentError(
-        fmt::format("{}: every extent must be at least 1, got {}", what, shape.ToString())));
+  if (const std::string problem = ProblemOf(shape); !problem.empty()) {
+    Fail(
+        absl::InvalidArgumentError(fmt::format("{}: {}, got {}", what, problem, shape.ToString())));
     return {};
   }
   if (!names_.emplace(name).second) {
@@ -134,9 +150,9 @@ absl::Status Graph::TryAdd(Node node, std::vector<ValueId>* outputs) {
         fmt::format("{}; inputs: {}", Message(specs.status()), SpecsToText(inputs)));
   }
   for (const ValueSpec& spec : *specs) {
-    if (std::ranges::any_of(spec.shape.dims(), [](int64_t d) { return d < 1; })) {
-      return absl::InvalidArgumentError(
-          fmt::format("the result would be {}; inputs: {}", spec.ToString(), SpecsToText(inputs)));
+    if (const std::string problem = ProblemOf(spec.shape); !problem.empty()) {
+      return absl::InvalidArgumentError(fmt::format("the result would be {}: {}; inputs: {}",
+                                                    spec.ToString(), problem, SpecsToText(inputs)));
     }
   }
   const auto index = static_cast<int32_t>(nodes_.size());

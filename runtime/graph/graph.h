@@ -76,7 +76,8 @@ struct NamedValue {
 
 class Graph {
  public:
-  // Values from outside. The name must be new and not empty; extents must be at least 1.
+  // Values from outside. The name must be new and not empty; extents must be at least 1, and their
+  // product at most 2^40, as of every value.
   ValueId Input(std::string_view name, const Shape& shape, DType dtype);
   ValueId Parameter(std::string_view name, const Shape& shape, DType dtype);
   ValueId State(std::string_view name, const Shape& shape, DType dtype);

@@ -121,6 +121,17 @@ const Mistake kMistakes[] = {
        g.Input("x", {4, 0}, DType::kF32);
      },
      "input \"x\": every extent must be at least 1, got [4, 0]"},
+    {"TooManyElements",
+     [](Graph& g) {
+       g.Input("x", {int64_t{1} << 31, int64_t{1} << 31, int64_t{1} << 31}, DType::kF32);
+     },
+     "input \"x\": too large: a value has at most 1099511627776 elements, got [2147483648, "},
+    {"ResultTooLarge",
+     [](Graph& g) {
+       Conv2d(g, In(g, {2, 1, 4, 4}), In(g, {6, 1, 1, 1}), ValueId{},
+              {{1, 1}, {2147483647, 2147483647}}, "conv1");
+     },
+     "conv1 (conv2d): the result would be f32[2, 6, 4294967298, 4294967298]: too large"},
     {"OutputTwice",
      [](Graph& g) {
        const ValueId x = Relu(g, In(g, {1}));

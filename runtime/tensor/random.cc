@@ -1,7 +1,5 @@
 #include "runtime/tensor/random.h"
 
-#include <cmath>
-#include <numbers>
 #include <numeric>
 #include <utility>
 
@@ -18,10 +16,6 @@ uint32_t Low(uint64_t v) {
 }
 uint32_t High(uint64_t v) {
   return static_cast<uint32_t>(v >> 32);
-}
-
-RandomKey InitialiserKey(uint64_t seed, std::string_view name) {
-  return {.seed = seed, .domain = RandomDomain::kInitialiser, .op = StreamOf(name)};
 }
 
 }  // namespace
@@ -66,18 +60,8 @@ uint32_t RandomStream::Below(uint32_t bound) {
 }
 
 void FillUniform(Tensor& tensor, float low, float high, uint64_t seed, std::string_view name) {
-  RandomStream stream(InitialiserKey(seed, name));
+  RandomStream stream({.seed = seed, .domain = RandomDomain::kInitialiser, .op = StreamOf(name)});
   for (float& v : tensor.span<float>()) v = low + (high - low) * ToUniform(stream.Next());
-}
-
-void FillNormal(Tensor& tensor, float mean, float stddev, uint64_t seed, std::string_view name) {
-  RandomStream stream(InitialiserKey(seed, name));
-  for (float& v : tensor.span<float>()) {
-    // In (0, 1], so the logarithm is finite.
-    const double u = (static_cast<double>(stream.Next()) + 1.0) * 0x1p-32;
-    const double angle = 2.0 * std::numbers::pi * static_cast<double>(stream.Next()) * 0x1p-32;
-    v = static_cast<float>(mean + stddev * std::sqrt(-2.0 * std::log(u)) * std::cos(angle));
-  }
 }
 
 std::vector<uint32_t> Permutation(uint32_t count, uint64_t seed, uint64_t epoch) {

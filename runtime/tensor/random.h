@@ -55,10 +55,8 @@ class RandomStream {
   uint64_t drawn_ = 0;
 };
 
-// Fill an f32 tensor for parameter `name` of a job with `seed`: the same on every rank.
+// Fills an f32 tensor for parameter `name` of a job with `seed`: the same on every rank.
 void FillUniform(Tensor& tensor, float low, float high, uint64_t seed, std::string_view name);
-// By Box and Muller, computed in double.
-void FillNormal(Tensor& tensor, float mean, float stddev, uint64_t seed, std::string_view name);
 
 // The order in which epoch `epoch` visits `count` samples: Fisher and Yates, keyed by (seed,
 // epoch).

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include "common/contract.h"
 #include "common/status.h"
@@ -99,6 +100,29 @@ TEST_F(TrainerProcessTest, ExitsWithBadConfig) {
   EXPECT_EQ(worker->WaitForExit(), contract::kExitBadConfig);
   EXPECT_THAT(worker->Log(), HasSubstr("trainer.batch.size"));
 }
+
+// A sanitizer's shadow memory alone is more than any limit that means something.
+#ifndef __SANITIZE_ADDRESS__
+TEST_F(TrainerProcessTest, SaysThatMemoryIsOutInsteadOfAborting) {
+  training::v1alpha1::Layer flatten, wide, narrow;
+  flatten.flatten.emplace();
+  wide.linear.emplace();
+  wide.linear->features = 1'500'000;  // 400 MB of weights, and as much of momentum
+  narrow.linear.emplace();
+  narrow.linear->features = 4;
+  job_.config.trainer.model.zoo.reset();
+  job_.config.trainer.model.sequential.emplace();
+  job_.config.trainer.model.sequential->layers = {flatten, wide, narrow};
+  rlimit before{};
+  ::getrlimit(RLIMIT_AS, &before);
+  const rlimit limit{rlim_t{600'000'000}, before.rlim_max};
+  ::setrlimit(RLIMIT_AS, &limit);
+  const auto worker = Start();
+  ::setrlimit(RLIMIT_AS, &before);
+  EXPECT_EQ(worker->WaitForExit(), contract::kExitNoResource);
+  EXPECT_THAT(worker->Log(), HasSubstr("out of memory"));
+}
+#endif
 
 TEST_F(TrainerProcessTest, LeavesWhenItsLauncherIsGone) {
   const auto worker = Start();

@@ -1,6 +1,7 @@
 #include "runtime/train/session.h"
 
 #include <filesystem>
+#include <new>
 #include <string>
 #include <utility>
 
@@ -74,6 +75,16 @@ Session::Session(const training::v1alpha1::WorkerConfig& config, const SessionOp
 Session::~Session() = default;
 
 Ending Session::Run() {
+  try {
+    return RunToTheEnd();
+  } catch (const std::bad_alloc&) {
+    return {
+        .exit_code = contract::kExitNoResource,
+        .message = "out of memory: the data, the model or the batch is too large for this worker"};
+  }
+}
+
+Ending Session::RunToTheEnd() {
   if (std::optional<Ending> ending = Prepare()) return *ending;
   while (true) {
     switch (inbox_.WaitForRound(options_.round_timeout)) {

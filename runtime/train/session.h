@@ -50,6 +50,7 @@ class Session {
  private:
   struct Parts;  // what is made once the data is read
 
+  Ending RunToTheEnd();
   std::optional<Ending> Prepare();
   std::optional<Ending> OpenListener();
   std::optional<Ending> RunRound(const Round& round);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "common/check.h"
 #include "runtime/device/memory.h"
 
 namespace ringmaster::kernels::onednn {
@@ -105,8 +106,10 @@ void Program::Run(const Arguments& arguments) {
   }
   // The C call: the C++ wrapper would copy the arguments into a fresh map for each run.
   for (const Stage& stage : stages_) {
-    dnnl_primitive_execute(stage.primitive.get(), stream_.get(),
-                           static_cast<int>(stage.arguments.size()), stage.arguments.data());
+    const dnnl_status_t status =
+        dnnl_primitive_execute(stage.primitive.get(), stream_.get(),
+                               static_cast<int>(stage.arguments.size()), stage.arguments.data());
+    RM_CHECK(status == dnnl_success, "oneDNN refuses to run what it has prepared");
   }
 }
 
