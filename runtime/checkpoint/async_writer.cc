@@ -5,6 +5,8 @@
 #include <cstring>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "runtime/checkpoint/shard_file.h"
 
 namespace ringmaster::checkpoint {
@@ -24,17 +26,22 @@ AsyncWriter::~AsyncWriter() {
   thread_.join();
 }
 
-void AsyncWriter::Submit(const CheckpointId& id, int rank, std::span<const TensorView> tensors,
-                         const Metadata& metadata) {
+AsyncWriter::Slot* AsyncWriter::Free() {
+  const auto free = std::find_if(slots_.begin(), slots_.end(),
+                                 [](const Slot& slot) { return slot.stage == Stage::kFree; });
+  return free == slots_.end() ? nullptr : &*free;
+}
+
+absl::Status AsyncWriter::Submit(const CheckpointId& id, int rank,
+                                 std::span<const TensorView> tensors, const Metadata& metadata,
+                                 Duration patience) {
   Slot* slot = nullptr;
   {
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] {
-      const auto free = std::find_if(slots_.begin(), slots_.end(),
-                                     [](const Slot& s) { return s.stage == Stage::kFree; });
-      slot = free == slots_.end() ? nullptr : &*free;
-      return slot != nullptr;
-    });
+    if (!changed_.wait_for(lock, patience, [&] { return (slot = Free()) != nullptr; })) {
+      return absl::DeadlineExceededError(fmt::format(
+          "{}: left out: two checkpoints before it are not on disk yet", directory_.string()));
+    }
   }
   slot->id = id;
   slot->rank = rank;
@@ -46,6 +53,7 @@ void AsyncWriter::Submit(const CheckpointId& id, int rank, std::span<const Tenso
     slot->stage = Stage::kWaiting;
   }
   changed_.notify_all();
+  return absl::OkStatus();
 }
 
 void AsyncWriter::Copy(std::span<const TensorView> tensors, Slot& slot) {

@@ -5,7 +5,8 @@
 // written, one waiting. Memory for a copy is kept and used again.
 //
 //   AsyncWriter writer("/ckpt", "default/digits", [&](const WriteResult& result) { ... });
-//   writer.Submit({.step = 20, .round = 3, .world_size = 4}, rank, tensors, metadata);
+//   RM_RETURN_IF_ERROR(writer.Submit({.step = 20, .round = 3, .world_size = 4}, rank, tensors,
+//                                    metadata, std::chrono::seconds(10)));
 //   ...
 //   RM_RETURN_IF_ERROR(writer.Flush(std::chrono::minutes(10)));
 //
@@ -50,9 +51,10 @@ class AsyncWriter {
   AsyncWriter(const AsyncWriter&) = delete;
   AsyncWriter& operator=(const AsyncWriter&) = delete;
 
-  // Blocks only while both buffers are in use: the disk is then slower than the checkpoints come.
-  void Submit(const CheckpointId& id, int rank, std::span<const TensorView> tensors,
-              const Metadata& metadata);
+  // Blocks only while both buffers are in use, and at most for `patience`: kDeadlineExceeded, with
+  // nothing submitted, when the disk is that much slower than the checkpoints come.
+  absl::Status Submit(const CheckpointId& id, int rank, std::span<const TensorView> tensors,
+                      const Metadata& metadata, Duration patience);
 
   // Waits until everything submitted has been reported. kDeadlineExceeded when it takes longer.
   absl::Status Flush(Duration timeout);
@@ -70,6 +72,7 @@ class AsyncWriter {
   };
 
   void Loop();
+  Slot* Free();
   Slot* NextWaiting();
   WriteResult Write(const Slot& slot) const;
   static void Copy(std::span<const TensorView> tensors, Slot& slot);

@@ -67,7 +67,7 @@ TEST(AsyncWriterTest, ReportsTheDigestOfTheFileThatItWrote) {
   Results results;
   AsyncWriter writer(directory.path() / "made" / "when" / "missing", kTestJob, results.Sink());
   const TestState state(1);
-  writer.Submit(Id(20), 0, state.tensors(), {{"step", "20"}});
+  ASSERT_TRUE(writer.Submit(Id(20), 0, state.tensors(), {{"step", "20"}}, kDeadline).ok());
   ASSERT_TRUE(writer.Flush(kDeadline).ok());
   const std::vector<WriteResult> written = results.Take();
   ASSERT_EQ(written.size(), 1U);
@@ -86,7 +86,7 @@ TEST(AsyncWriterTest, WritesTheValuesOfTheMomentOfSubmission) {
   const TensorView tensor{.name = "w", .shape = {1000}, .data = std::as_bytes(std::span(weights))};
   for (int step = 1; step <= 5; ++step) {
     std::fill(weights.begin(), weights.end(), static_cast<float>(step));
-    writer.Submit(Id(step), 0, {&tensor, 1}, {});
+    ASSERT_TRUE(writer.Submit(Id(step), 0, {&tensor, 1}, {}, kDeadline).ok());
   }
   std::fill(weights.begin(), weights.end(), -1.0F);
   ASSERT_TRUE(writer.Flush(kDeadline).ok());
@@ -113,14 +113,14 @@ TEST(AsyncWriterTest, ReportsADiskThatRefusesAndKeepsTheCheckpointBefore) {
       .name = "w", .shape = {4}, .data = std::as_bytes(std::span(weights).first(4))};
   const TensorView large{
       .name = "w", .shape = {1 << 16}, .data = std::as_bytes(std::span(weights))};
-  writer.Submit(Id(1), 0, {&small, 1}, {});
+  ASSERT_TRUE(writer.Submit(Id(1), 0, {&small, 1}, {}, kDeadline).ok());
   ASSERT_TRUE(writer.Flush(kDeadline).ok());
   {
     const FileSizeLimit limit(100'000);
-    writer.Submit(Id(2), 0, {&large, 1}, {});
+    ASSERT_TRUE(writer.Submit(Id(2), 0, {&large, 1}, {}, kDeadline).ok());
     ASSERT_TRUE(writer.Flush(kDeadline).ok());
   }
-  writer.Submit(Id(3), 0, {&large, 1}, {});
+  ASSERT_TRUE(writer.Submit(Id(3), 0, {&large, 1}, {}, kDeadline).ok());
   ASSERT_TRUE(writer.Flush(kDeadline).ok());
   const std::vector<WriteResult> written = results.Take();
   ASSERT_EQ(written.size(), 3U);
@@ -131,12 +131,35 @@ TEST(AsyncWriterTest, ReportsADiskThatRefusesAndKeepsTheCheckpointBefore) {
   EXPECT_THAT(directory.Names(), ElementsAre(ShardFileName(Id(1), 0), ShardFileName(Id(3), 0)));
 }
 
+TEST(AsyncWriterTest, LeavesACheckpointOutWhenTheDiskHangs) {
+  TemporaryDirectory directory;
+  HangingFile disk(directory.path() / TemporaryName(Id(1), 0, kTestJob));
+  Results results;
+  AsyncWriter writer(directory.path(), kTestJob, results.Sink());
+  const TestState state(1);
+  for (const int step : {1, 2}) {
+    ASSERT_TRUE(writer.Submit(Id(step), 0, state.tensors(), {}, kDeadline).ok());
+  }
+  const absl::Status third =
+      writer.Submit(Id(3), 0, state.tensors(), {}, std::chrono::milliseconds(20));
+  EXPECT_EQ(third.code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_THAT(Message(third), HasSubstr("not on disk yet"));
+  EXPECT_EQ(writer.Flush(std::chrono::milliseconds(20)).code(),
+            absl::StatusCode::kDeadlineExceeded);
+  disk.LetGo();
+  ASSERT_TRUE(writer.Flush(kDeadline).ok());
+  const std::vector<WriteResult> written = results.Take();
+  ASSERT_EQ(written.size(), 2U);
+  EXPECT_FALSE(written[0].status.ok());
+  EXPECT_TRUE(written[1].status.ok()) << written[1].status;
+}
+
 TEST(AsyncWriterTest, ReportsADirectoryThatCannotBeMade) {
   TemporaryDirectory directory;
   Spill(directory.path() / "file", "in the way");
   Results results;
   AsyncWriter writer(directory.path() / "file" / "checkpoints", kTestJob, results.Sink());
-  writer.Submit(Id(1), 0, TestState(1).tensors(), {});
+  ASSERT_TRUE(writer.Submit(Id(1), 0, TestState(1).tensors(), {}, kDeadline).ok());
   ASSERT_TRUE(writer.Flush(kDeadline).ok());
   const std::vector<WriteResult> written = results.Take();
   ASSERT_EQ(written.size(), 1U);

@@ -3,14 +3,21 @@
 #define RINGMASTER_RUNTIME_CHECKPOINT_TESTING_H_
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
+#include <fcntl.h>
 #include <filesystem>
 #include <fstream>
+#include <poll.h>
 #include <string>
+#include <unistd.h>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
+#include "common/file.h"
 #include "runtime/checkpoint/safetensors.h"
 #include "runtime/checkpoint/shard_file.h"
 #include "runtime/checkpoint/shard_name.h"
@@ -40,6 +47,33 @@ class TemporaryDirectory {
 
  private:
   std::filesystem::path path_;
+};
+
+// A disk that hangs: whoever opens `path` to write waits until LetGo, is then told that a pipe
+// cannot be synced, and removes it. LetGo waits for that.
+class HangingFile {
+ public:
+  explicit HangingFile(std::filesystem::path path) : path_(std::move(path)) {
+    EXPECT_EQ(::mkfifo(path_.c_str(), 0600), 0) << path_;
+  }
+  ~HangingFile() { LetGo(); }
+  HangingFile(const HangingFile&) = delete;
+  HangingFile& operator=(const HangingFile&) = delete;
+
+  void LetGo() {
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+    const UniqueFd reader(::open(path_.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC));
+    char sink[4096];
+    while (std::filesystem::exists(path_) && std::chrono::steady_clock::now() < deadline) {
+      pollfd readable{reader.get(), POLLIN, 0};
+      ::poll(&readable, 1, 5);
+      while (::read(reader.get(), sink, sizeof sink) > 0) {
+      }
+    }
+  }
+
+ private:
+  const std::filesystem::path path_;
 };
 
 inline constexpr char kTestJob[] = "default/digits";

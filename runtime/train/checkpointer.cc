@@ -51,7 +51,7 @@ bool Checkpointer::DueBySteps(int64_t step) const {
   return plan_.every_steps > 0 && step % plan_.every_steps == 0;
 }
 
-void Checkpointer::Submit(Replica& replica) {
+void Checkpointer::Submit(Replica& replica, Duration patience) {
   const checkpoint::CheckpointId id{
       .step = static_cast<int64_t>(replica.step()), .round = round_, .world_size = world_};
   last_ = plan_.clock->SteadyNow();
@@ -60,8 +60,10 @@ void Checkpointer::Submit(Replica& replica) {
   std::vector<size_t> sizes;
   for (const checkpoint::TensorView& tensor : tensors) sizes.push_back(tensor.data.size());
   const checkpoint::PartRange part = checkpoint::PartOf(sizes, world_, rank_);
-  writer_.Submit(id, rank_, std::span(tensors).subspan(part.begin, part.end - part.begin),
-                 replica.Counters());
+  const absl::Status taken =
+      writer_.Submit(id, rank_, std::span(tensors).subspan(part.begin, part.end - part.begin),
+                     replica.Counters(), patience);
+  if (!taken.ok()) return Failed(id, taken);
   submitted_ = id;
 }
 
@@ -82,15 +84,19 @@ void Checkpointer::OnWritten(const checkpoint::WriteResult& result) {
                                                .bytes = result.bytes});
     return;
   }
+  Failed(result.id, result.status);
+}
+
+void Checkpointer::Failed(const checkpoint::CheckpointId& id, const absl::Status& status) {
   metrics_.checkpoints_failed.Increment();
-  log::Error("checkpoint not written", {{"step", result.id.step}, {"error", result.status}});
-  events_.Send(result.id.round,
-               CheckpointFailed{.step = result.id.step, .message = Message(result.status)});
+  log::Error("checkpoint not written", {{"step", id.step}, {"error", status}});
+  events_.Send(id.round, CheckpointFailed{.step = id.step, .message = Message(status)});
 }
 
 absl::Status Checkpointer::WaitUntilDurable(int64_t step, Duration timeout) {
   RM_RETURN_IF_ERROR(writer_.Flush(timeout));
   if (Exists(step)) return absl::OkStatus();
+  if (submitted_.step != step) return absl::DeadlineExceededError("it waits for those before it");
   std::lock_guard lock(mutex_);
   if (written_.id.step == step) return written_.status;
   return absl::InternalError("no checkpoint of this step was written");

@@ -49,10 +49,12 @@ class Checkpointer {
   bool DueBySteps(int64_t step) const;
 
   // Copies this rank's part and writes it behind the training. Nothing to do when this step's
-  // checkpoint was written or exists already.
-  void Submit(Replica& replica);
+  // checkpoint was written or exists already. Where the disk does not keep up it waits, at most for
+  // `patience`, and then leaves this checkpoint out and says so.
+  void Submit(Replica& replica, Duration patience);
 
-  // Waits until this rank's part of `step`'s checkpoint is on disk: the writer's error otherwise.
+  // Waits until this rank's part of `step`'s checkpoint is on disk: kDeadlineExceeded while it is
+  // being written or could not be submitted yet, the writer's error when it never will be there.
   absl::Status WaitUntilDurable(int64_t step, Duration timeout);
 
   // Takes note of what exists; rank 0 deletes what does not any more.
@@ -66,6 +68,7 @@ class Checkpointer {
 
  private:
   void OnWritten(const checkpoint::WriteResult& result);
+  void Failed(const checkpoint::CheckpointId& id, const absl::Status& status);
   void Remove(const checkpoint::CheckpointRef& dropped);
 
   const CheckpointPlan plan_;

@@ -82,9 +82,14 @@ std::string Inbox::reason() const {
   return reason_;
 }
 
-bool Inbox::TakeCheckpointRequest() {
+bool Inbox::checkpoint_requested() const {
   std::lock_guard lock(mutex_);
-  return std::exchange(checkpoint_, false);
+  return checkpoint_;
+}
+
+void Inbox::CheckpointRequestIsMet() {
+  std::lock_guard lock(mutex_);
+  checkpoint_ = false;
 }
 
 std::vector<CheckpointCommitted> Inbox::TakeCommitted() {

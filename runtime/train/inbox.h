@@ -40,8 +40,9 @@ class Inbox {
   bool draining() const;
   // Why: of the stop, the drain or the closing.
   std::string reason() const;
-  // Whether a checkpoint was asked for since the last call.
-  bool TakeCheckpointRequest();
+  // Whether a checkpoint was asked for and not made yet; it stays so over a round's end.
+  bool checkpoint_requested() const;
+  void CheckpointRequestIsMet();
   std::vector<CheckpointCommitted> TakeCommitted();
   // As TakeCommitted, but waits until there is one, the round is over, or the time has passed.
   std::vector<CheckpointCommitted> WaitForCommitted(Duration timeout);

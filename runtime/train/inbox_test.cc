@@ -49,12 +49,15 @@ TEST(InboxTest, TellsTheMostUrgentThingFirst) {
   EXPECT_EQ(inbox.reason(), "stop");
 }
 
-TEST(InboxTest, ACheckpointRequestCountsOnce) {
+TEST(InboxTest, ACheckpointRequestStaysUntilItIsMet) {
   Inbox inbox;
-  EXPECT_FALSE(inbox.TakeCheckpointRequest());
+  EXPECT_FALSE(inbox.checkpoint_requested());
   inbox.Push(CheckpointNow{});
-  EXPECT_TRUE(inbox.TakeCheckpointRequest());
-  EXPECT_FALSE(inbox.TakeCheckpointRequest());
+  inbox.Push(Number(1));
+  inbox.TakeRound();
+  EXPECT_TRUE(inbox.checkpoint_requested());
+  inbox.CheckpointRequestIsMet();
+  EXPECT_FALSE(inbox.checkpoint_requested());
 }
 
 TEST(InboxTest, InterruptsOnceWhenTheRoundIsOver) {

@@ -49,7 +49,7 @@ absl::Status RoundRunner::Train() {
     if (decided.drain && !done()) return LeaveDrained();
     if (done()) break;
     if (decided.checkpoint || context_.checkpointer.DueBySteps(step())) {
-      context_.checkpointer.Submit(context_.replica);
+      context_.checkpointer.Submit(context_.replica, Patience());
     }
     context_.checkpointer.OnCommitted(context_.inbox.TakeCommitted());
     if (meter_.IsDue()) context_.events.Send(round_.number, meter_.Take(context_.replica));
@@ -108,8 +108,8 @@ absl::StatusOr<RoundRunner::Decisions> RoundRunner::Step() {
   const uint64_t first = data::FirstPosition(context_.replica.step(), context_.workload.batch());
   stream_.Read(first, samples_);
   std::iota(positions_.begin(), positions_.end(), first);
-  checkpoint_wanted_ |= context_.inbox.TakeCheckpointRequest();
-  checkpoint_wanted_ |= round_.rank == 0 && context_.checkpointer.DueByTime();
+  checkpoint_wanted_ = context_.inbox.checkpoint_requested() ||
+                       (round_.rank == 0 && context_.checkpointer.DueByTime());
   RM_RETURN_IF_ERROR(ComputeShards());
   meter_.ShardsComputed(own_samples_);
   RM_RETURN_IF_ERROR(sum_->Reduce(communicator_, total_.span()));
@@ -118,7 +118,8 @@ absl::StatusOr<RoundRunner::Decisions> RoundRunner::Step() {
   RM_RETURN_IF_ERROR(Commit(sums));
   const Decisions decided{.drain = sums[Scalar::kDrain] > 0,
                           .checkpoint = sums[Scalar::kCheckpoint] > 0};
-  if (decided.checkpoint) checkpoint_wanted_ = false;
+  // A request that came while the step was computed is met by the same checkpoint.
+  if (decided.checkpoint) context_.inbox.CheckpointRequestIsMet();
   return decided;
 }
 
@@ -137,6 +138,7 @@ absl::Status RoundRunner::ComputeShards() {
     SetFlags(shard, contribution);
     RM_RETURN_IF_ERROR(sum_->Add(shard, contribution.all()));
     own_samples_ += rows.size();
+    if (!context_.options.debug.local_statistics) continue;
     std::transform(contribution.statistics().begin(), contribution.statistics().end(),
                    own_statistics_.span().begin(), own_statistics_.span().begin(),
                    std::plus<float>());
@@ -153,12 +155,13 @@ void RoundRunner::SetFlags(int shard, const StepVector<float>& contribution) {
 
 absl::Status RoundRunner::Commit(const StepVector<const float>& sums) {
   const double loss = sums[Scalar::kLoss] / context_.workload.labels_per_batch();
-  const bool finite = std::isfinite(loss) && AllFinite(sums.gradients());
+  const bool finite =
+      std::isfinite(loss) && AllFinite(sums.gradients()) && AllFinite(sums.statistics());
   const auto policy = context_.workload.config().non_finite_loss;
   if (!finite && policy != training::v1alpha1::NonFiniteLoss::kSkip) {
     return End(contract::kExitDiverged,
-               fmt::format("the loss or a gradient is not a finite number in step {} (loss {}): "
-                           "lower the learning rate, or set nonFiniteLoss: Skip",
+               fmt::format("the loss, a gradient or a statistic is not a finite number in step {} "
+                           "(loss {}): lower the learning rate, or set nonFiniteLoss: Skip",
                            step() + 1, loss));
   }
   StepSums step_sums{.gradients = sums.gradients(),
@@ -201,22 +204,18 @@ absl::Status RoundRunner::Evaluate() {
   return absl::OkStatus();
 }
 
-// The run's last checkpoint: what it was for. All ranks learn whether all parts are on disk; then
-// they give the operator a moment to make it exist, so that what it drops can still be deleted.
+// How long this rank may be busy on its own: its peers, who wait for it, take a longer silence for
+// a hang.
+Duration RoundRunner::Patience() const {
+  return context_.options.operation_timeout / 4;
+}
+
+// The run's last checkpoint: what it was for. Then the operator gets a moment to make it exist, so
+// that what it drops can still be deleted.
 absl::Status RoundRunner::WriteLast() {
   Checkpointer& checkpointer = context_.checkpointer;
   checkpointer.OnCommitted(context_.inbox.TakeCommitted());
-  checkpointer.Submit(context_.replica);
-  const absl::Status mine = checkpointer.WaitUntilDurable(step(), context_.options.flush_timeout);
-  const int64_t durable = mine.ok() ? 1 : 0;
-  int64_t everywhere = 0;
-  RM_RETURN_IF_ERROR(communicator_.AllreduceInt64(collectives::IntReduction::kMin, {&durable, 1},
-                                                  {&everywhere, 1}, "checkpoint durable"));
-  if (everywhere == 0) {
-    return End(contract::kExitNoResource,
-               fmt::format("the checkpoint of step {} could not be written: {}", step(),
-                           mine.ok() ? "another worker failed" : Message(mine)));
-  }
+  RM_RETURN_IF_ERROR(AwaitDurable());
   const SteadyTime deadline = std::chrono::steady_clock::now() + context_.options.commit_timeout;
   while (!checkpointer.Exists(step()) && !context_.inbox.RoundIsOver()) {
     const auto left =
@@ -225,6 +224,29 @@ absl::Status RoundRunner::WriteLast() {
     checkpointer.OnCommitted(context_.inbox.WaitForCommitted(left));
   }
   return absl::OkStatus();
+}
+
+// Until all ranks' parts of this step are on disk. They ask one another now and then, for a rank
+// that only waits for its disk would be taken for one that hangs; so whatever ends the round ends
+// this wait too.
+absl::Status RoundRunner::AwaitDurable() {
+  enum Part : int64_t { kFailed, kPending, kDurable };
+  const SteadyTime deadline = std::chrono::steady_clock::now() + context_.options.flush_timeout;
+  while (true) {
+    context_.checkpointer.Submit(context_.replica, Patience());
+    const absl::Status mine = context_.checkpointer.WaitUntilDurable(step(), Patience());
+    const bool patient =
+        absl::IsDeadlineExceeded(mine) && std::chrono::steady_clock::now() < deadline;
+    const int64_t part = mine.ok() ? kDurable : patient ? kPending : kFailed;
+    int64_t slowest = 0;
+    RM_RETURN_IF_ERROR(communicator_.AllreduceInt64(collectives::IntReduction::kMin, {&part, 1},
+                                                    {&slowest, 1}, "checkpoint durable"));
+    if (slowest == kDurable) return absl::OkStatus();
+    if (slowest == kPending) continue;
+    return End(contract::kExitNoResource,
+               fmt::format("the checkpoint of step {} could not be written: {}", step(),
+                           part == kFailed ? Message(mine) : "another worker failed"));
+  }
 }
 
 absl::Status RoundRunner::Finish() {

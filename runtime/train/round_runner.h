@@ -68,7 +68,9 @@ class RoundRunner {
   absl::Status Commit(const StepVector<const float>& sums);
   absl::Status Evaluate();
   bool EvaluationIsDue() const;
+  Duration Patience() const;
   absl::Status WriteLast();
+  absl::Status AwaitDurable();
   absl::Status Finish();
   absl::Status LeaveDrained();
   absl::Status End(int exit_code, const std::string& message);

@@ -1,6 +1,7 @@
 #include "runtime/train/session.h"
 
 #include <fstream>
+#include <limits>
 #include <optional>
 
 #include <fmt/format.h>
@@ -8,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "common/contract.h"
+#include "runtime/checkpoint/testing.h"
 #include "runtime/train/testing/cluster.h"
 #include "runtime/train/testing/digits_job.h"
 #include "runtime/train/testing/file_size_limit.h"
@@ -91,6 +93,21 @@ TEST_F(SessionTest, NamesTheLayerThatDoesNotFit) {
   const Ending ending = EndingOfOne();
   EXPECT_EQ(ending.exit_code, contract::kExitBadModel);
   EXPECT_THAT(ending.message, HasSubstr("wide"));
+}
+
+TEST_F(SessionTest, NamesTheLayerWhoseResultNoMemoryHolds) {
+  training::v1alpha1::Layer layer;
+  layer.name = "padded";
+  layer.conv2d.emplace();
+  layer.conv2d->channels = 1;
+  layer.conv2d->kernel = 1;
+  layer.conv2d->padding = std::numeric_limits<int32_t>::max();
+  job_.config.trainer.model.zoo.reset();
+  job_.config.trainer.model.sequential.emplace();
+  job_.config.trainer.model.sequential->layers = {layer};
+  const Ending ending = EndingOfOne();
+  EXPECT_EQ(ending.exit_code, contract::kExitBadModel);
+  EXPECT_THAT(ending.message, AllOf(HasSubstr("padded"), HasSubstr("too large")));
 }
 
 TEST_F(SessionTest, NamesAWorkerWithOtherData) {
@@ -266,6 +283,23 @@ TEST_F(SessionTest, FailsWhenTheLastCheckpointCannotBeWritten) {
     EXPECT_THAT(ending.message, HasSubstr("step 13"));
   }
   EXPECT_THAT(cluster.EventsOf<Finished>(0), IsEmpty());
+}
+
+TEST_F(SessionTest, ADiskThatHangsIsNamedAndItsWorkerIsNotTakenForHung) {
+  job_.options.operation_timeout = std::chrono::milliseconds(3000);
+  job_.options.flush_timeout = std::chrono::seconds(7);
+  std::filesystem::create_directories(job_.checkpoints());
+  Cluster cluster(job_.config, job_.options);
+  const checkpoint::HangingFile disk(
+      job_.checkpoints() /
+      checkpoint::TemporaryName({.step = 13, .round = 1, .world_size = 2}, 1, job_.options.job));
+  cluster.Start(2);
+  cluster.Announce();
+  for (const Ending& ending : cluster.WaitForEndings()) {
+    EXPECT_EQ(ending.exit_code, contract::kExitNoResource);
+    EXPECT_THAT(ending.message, HasSubstr("the checkpoint of step 13 could not be written"));
+  }
+  for (const int worker : {0, 1}) EXPECT_THAT(cluster.EventsOf<PeerLost>(worker), IsEmpty());
 }
 
 TEST_F(SessionTest, LeavesWithoutTheOperatorOnceItsCheckpointIsOnDisk) {

@@ -45,9 +45,7 @@ absl::StatusOr<StepVector<float>> ShardRunner::Run(data::RowRange range,
   const StepVector<float> out(workload_.layout(), contribution_.span());
   nn::WeighStatistics(range.size(), out.statistics());
   RM_ASSIGN_OR_RETURN(const tensor::Tensor loss, prepared->executor->Output(nn::kLossSum));
-  RM_ASSIGN_OR_RETURN(const tensor::Tensor correct, prepared->executor->Output(nn::kCorrect));
   out[Scalar::kLoss] = loss.data<float>()[0];
-  out[Scalar::kCorrect] = correct.data<float>()[0];
   out[Scalar::kDrain] = 0;
   out[Scalar::kCheckpoint] = 0;
   return out;

@@ -62,15 +62,17 @@ Cluster::~Cluster() {
     if (worker != nullptr) worker->inbox.Close("the test is over");
   }
   Resume();
-  workers_.clear();
+  std::vector<std::unique_ptr<Worker>> gone;
+  {
+    std::lock_guard lock(mutex_);
+    gone.swap(workers_);
+  }
 }
 
 void Cluster::Start(int count) {
-  {
-    std::lock_guard lock(mutex_);
-    events_.resize(static_cast<size_t>(count));
-    endings_.resize(static_cast<size_t>(count));
-  }
+  std::lock_guard lock(mutex_);  // what a new worker says at once waits until all are there
+  events_.resize(static_cast<size_t>(count));
+  endings_.resize(static_cast<size_t>(count));
   workers_.resize(static_cast<size_t>(count));
   for (int index = 0; index < count; ++index) {
     std::unique_ptr<Worker>& worker = workers_[static_cast<size_t>(index)];
@@ -85,7 +87,12 @@ void Cluster::Start(int count) {
 void Cluster::Kill(int worker) {
   workers_[static_cast<size_t>(worker)]->inbox.Close("killed");
   Resume();
-  workers_[static_cast<size_t>(worker)].reset();
+  std::unique_ptr<Worker> gone;
+  {
+    std::lock_guard lock(mutex_);
+    gone = std::move(workers_[static_cast<size_t>(worker)]);
+  }
+  gone.reset();  // it may say something until its thread has ended
   std::lock_guard lock(mutex_);
   events_[static_cast<size_t>(worker)].clear();
   endings_[static_cast<size_t>(worker)].reset();
@@ -94,8 +101,8 @@ void Cluster::Kill(int worker) {
 void Cluster::Shrink(int count) {
   while (std::cmp_greater(workers_.size(), count)) {
     Kill(static_cast<int>(workers_.size()) - 1);
-    workers_.pop_back();
     std::lock_guard lock(mutex_);
+    workers_.pop_back();
     events_.pop_back();
     endings_.pop_back();
   }

@@ -98,12 +98,12 @@ class Cluster {
 
   const training::v1alpha1::WorkerConfig config_;
   const SessionOptions options_;
-  std::vector<std::unique_ptr<Worker>> workers_;
   int incarnations_ = 0;
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  // Guarded by mutex_.
+  // Guarded by mutex_. Only the test's own thread changes `workers_`, so it reads it without.
+  std::vector<std::unique_ptr<Worker>> workers_;
   std::vector<std::vector<Said>> events_;       // by worker, of its present incarnation
   std::vector<std::optional<Ending>> endings_;  // by worker
   int64_t round_ = 0;
