@@ -58,10 +58,11 @@ std::string_view TakeUntil(char separator, std::string_view& rest) {
   return taken;
 }
 
+// Takes the whole text as a number. invalid_argument or result_out_of_range where it is none.
 template <typename T>
-bool ParseAll(std::string_view text, T* value) {
+std::errc ParseAll(std::string_view text, T* value) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *value);
-  return error == std::errc() && end == text.data() + text.size();
+  return end == text.data() + text.size() ? error : std::errc::invalid_argument;
 }
 
 // Walks over the lines of one file and sorts the samples into the two parts.
@@ -115,7 +116,7 @@ class Reader {
 
   absl::Status AddLabel(std::string_view cell, size_t column, Table& table) const {
     int64_t label = 0;
-    if (!ParseAll(cell, &label)) {
+    if (ParseAll(cell, &label) != std::errc()) {
       return file_.ErrorAt(
           line_, fmt::format("label {} in column {} is not a whole number", Quote(cell), column));
     }
@@ -129,9 +130,10 @@ class Reader {
 
   absl::Status AddFeature(std::string_view cell, size_t column, Table& table) const {
     double value = 0;
-    if (!ParseAll(cell, &value)) {
-      return file_.ErrorAt(line_,
-                           fmt::format("{} in column {} is not a number", Quote(cell), column));
+    if (const std::errc error = ParseAll(cell, &value); error != std::errc()) {
+      const bool range = error == std::errc::result_out_of_range;
+      return file_.ErrorAt(line_, fmt::format("{} in column {} is {}", Quote(cell), column,
+                                              range ? "out of range" : "not a number"));
     }
     const float feature = static_cast<float>(value / config_.scale);
     if (!std::isfinite(feature)) {

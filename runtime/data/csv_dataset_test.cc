@@ -109,6 +109,11 @@ TEST(CsvDatasetTest, NamesFileAndLineOfAMistake) {
   EXPECT_EQ(ErrorOf(head + "0,1.5.2,2\n"), "data.txt:3: '1.5.2' in column 1 is not a number");
   EXPECT_THAT(ErrorOf(head + "0,nan,2\n"), HasSubstr("data.txt:3: 'nan' in column 1"));
   EXPECT_THAT(ErrorOf(head + "0,1e60,2\n"), HasSubstr("is not finite"));
+  EXPECT_EQ(ErrorOf(head + "0,1,1e400\n"), "data.txt:3: '1e400' in column 2 is out of range");
+  EXPECT_EQ(ErrorOf(head + "0,\"1\",2\n"), "data.txt:3: '\"1\"' in column 1 is not a number");
+  EXPECT_EQ(ErrorOf(head + "0,0x1p3,2\n"), "data.txt:3: '0x1p3' in column 1 is not a number");
+  EXPECT_EQ(ErrorOf(head + "99999999999999999999,1,2\n"),
+            "data.txt:3: label '99999999999999999999' in column 0 is not a whole number");
   EXPECT_EQ(ErrorOf(head + "1.0,1,2\n"),
             "data.txt:3: label '1.0' in column 0 is not a whole number");
   EXPECT_EQ(ErrorOf(head + "3,1,2\n"), "data.txt:3: label 3 is not in 0..2 (3 classes)");

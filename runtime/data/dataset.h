@@ -71,10 +71,9 @@ struct Splits {
 
 // Reads the file that `config` names, relative to `workspace` unless absolute. Blocks on the disk.
 //   kNotFound          there is no such file
-//   kInvalidArgument   it is malformed, empty, too large or not a file, or the settings do not fit
-//   it;
-//                      the message begins with "path:line: " where a line is to blame, else "path:
-//                      "
+//   kInvalidArgument   it is malformed, empty, too large or not a file, or the settings do not
+//                      fit it; the message begins with "path:line: " where a line is to blame,
+//                      else with "path: "
 //   kInternal          reading failed
 absl::StatusOr<Splits> Load(const training::v1alpha1::Data& config, const std::string& workspace);
 

@@ -104,10 +104,9 @@ struct BuildOptions {
   int64_t classes = 0;       // for a transformer also the number of tokens
 };
 
-//   kInvalidArgument  layers that do not fit each other or the data, an unknown network, a layer's
-//   name
-//                     used twice, too many parameters; the message begins with "model: " and names
-//                     the layer and the shapes
+//   kInvalidArgument  layers that do not fit each other or the data, an unknown network, a name
+//                     used twice, too many parameters; the message begins with "model: " and
+//                     names the layer and the shapes
 //   kUnimplemented    an op without a gradient
 absl::StatusOr<Model> BuildModel(const training::v1alpha1::Model& config,
                                  const BuildOptions& options);

@@ -1,6 +1,6 @@
 // Optimizers: how a summed gradient changes the weights.
 //
-// All parameters of a model lie in one flat buffer (nn/parameter_layout.h), gradients in another of
+// All parameters of a model lie in one flat buffer (nn/model.h), gradients in another of
 // the same layout, and an optimizer walks over both once. An update is purely local and
 // elementwise: the same inputs give the same bits on any rank and with any number of threads. The
 // optimizer's own memory (momentum, moments) is one or more flat buffers of the same layout, named,

@@ -23,10 +23,9 @@ struct RunLength {
 //   warm-up      (step + 1) / (warmupSteps + 1) while step < warmupSteps, times the schedule below
 //   constant     1
 //   step decay   gamma, once for each milestone m with step * batch >= m * samples
-//   cosine       f + (1 - f) (1 + cos(pi p)) / 2, where p goes from 0 at the end of the warm-up to
-//   1 at
-//                the last step and f is finalFraction (Loshchilov and Hutter: "SGDR", ICLR 2017,
-//                without restarts)
+//   cosine       f + (1 - f) (1 + cos(pi p)) / 2, where p goes from 0 at the end of the warm-up
+//                to 1 at the last step and f is finalFraction (Loshchilov and Hutter: "SGDR",
+//                ICLR 2017, without restarts)
 double LearningRateFactor(const training::v1alpha1::Schedule& schedule, uint64_t step,
                           const RunLength& run);
 
