@@ -1,8 +1,10 @@
-"""The programs that the chart's tests need: helm, of tests/cluster, and promtool and prometheus, of Debian's package.
+"""What the chart's tests need: helm, of tests/cluster; promtool and prometheus, of Debian's package; and the Prometheus operator's definitions,
+of its Go module.
 
 The package is taken apart into a cache, not installed: no root, and no service that starts. `tools.py` makes all of them; a test only finds
 them, and is left out, with this as its reason, where they are not there.
 """
+import json
 import os
 import pathlib
 import shutil
@@ -17,6 +19,7 @@ for _folder in ("support", "cluster"):
 import binaries  # noqa: E402
 
 CHART = ROOT / "charts/ringmaster"
+MONITORING = "github.com/prometheus-operator/prometheus-operator@v0.85.0"
 CACHE = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "ringmaster" / "prometheus"
 HOW = "`make charts` makes it"
 
@@ -45,6 +48,15 @@ def _of_prometheus(name):
     return str(found)
 
 
+def monitoring_definitions():
+    """The files of the CustomResourceDefinitions of ServiceMonitor, PodMonitor and PrometheusRule."""
+    folder = CACHE.parent / MONITORING.rsplit("/", 1)[1]
+    files = [folder / f"monitoring.coreos.com_{kind}.yaml" for kind in ("servicemonitors", "podmonitors", "prometheusrules")]
+    if not all(file.exists() for file in files):
+        raise unittest.SkipTest(f"the Prometheus operator's definitions are not there; {HOW}")
+    return files
+
+
 def run(*command, stdin=None, check=True):
     """What it printed; with `check` off (exit code, output and errors)."""
     done = subprocess.run([str(word) for word in command], input=stdin, capture_output=True, text=True, timeout=300)
@@ -68,6 +80,22 @@ def make():
         promtool(), prometheus()
     except unittest.SkipTest:
         take_prometheus_apart()
+    try:
+        monitoring_definitions()
+    except unittest.SkipTest:
+        fetch_monitoring_definitions()
+
+
+def fetch_monitoring_definitions():
+    go = binaries.find_go()
+    answer = subprocess.run([go, "mod", "download", "-json", MONITORING], cwd="/", capture_output=True, text=True)
+    if answer.returncode != 0:
+        raise SystemExit(f"{MONITORING} cannot be fetched: {answer.stdout}{answer.stderr}")
+    source = pathlib.Path(json.loads(answer.stdout)["Dir"]) / "example/prometheus-operator-crd"
+    target = CACHE.parent / MONITORING.rsplit("/", 1)[1]
+    target.mkdir(parents=True, exist_ok=True)
+    for file in source.glob("*.yaml"):
+        shutil.copy(file, target)
 
 
 def take_prometheus_apart():

@@ -73,7 +73,7 @@ def build(name_of_set):
     lacking = missing(SETS[name_of_set])
     if not lacking:
         return
-    go = _go()
+    go = find_go()
     cache = _cache()
     cache.mkdir(parents=True, exist_ok=True)
     with open(cache / "lock", "w") as lock:
@@ -124,7 +124,7 @@ def _folder(module):
     return _cache() / f"{module}-{content.hexdigest()[:16]}"
 
 
-def _go():
+def find_go():
     """A go command of the right version; one that is older than 1.26 fetches it."""
     for go in (shutil.which("go"), "/usr/local/go/bin/go"):
         if go and os.access(go, os.X_OK):
