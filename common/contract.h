@@ -37,6 +37,8 @@ inline constexpr char kEnvGraceSeconds[] =
 inline constexpr char kEnvCpus[] = "RINGMASTER_CPUS";  // processors to bind to: 0-3,8
 inline constexpr char kEnvLifelineFd[] =
     "RINGMASTER_LIFELINE_FD";  // end of file: whoever started the pod is gone
+inline constexpr char kEnvContainer[] =
+    "RINGMASTER_CONTAINER";  // on a laptop: marks all that descends from one container
 inline constexpr char kEnvTrainerBinary[] = "RINGMASTER_TRAINER_BINARY";
 
 // Environment of the native trainer, set by the launcher.

@@ -1,25 +1,18 @@
 #include "launcher/spawn.h"
 
-#include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <csignal>
-#include <cstdint>
 #include <cstring>
 #include <fcntl.h>
-#include <filesystem>
-#include <optional>
-#include <poll.h>
 #include <sched.h>
 #include <string_view>
 #include <unistd.h>
 
 #include <fmt/format.h>
 #include <sys/prctl.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 
-#include "common/clock.h"
+#include "common/children.h"
 #include "common/status.h"
 
 extern char** environ;
@@ -142,40 +135,6 @@ absl::StatusOr<Prepared> Prepare(const SpawnRequest& request) {
   return prepared;
 }
 
-// The parent's pid out of /proc/<pid>/stat, whose second field may hold spaces and parentheses.
-std::optional<pid_t> ParentOf(const std::filesystem::path& directory) {
-  const auto stat = ReadFile(directory / "stat", 4096);
-  if (!stat.ok()) return std::nullopt;
-  const size_t name_end = stat->rfind(')');
-  if (name_end == std::string::npos || name_end + 4 >= stat->size()) return std::nullopt;
-  pid_t parent = 0;
-  std::from_chars(stat->data() + name_end + 4, stat->data() + stat->size(), parent);
-  return parent;
-}
-
-// Waits for the child's end and reaps it; false when it has not come by `until`.
-bool ReapBy(SteadyTime until, pid_t child) {
-  const UniqueFd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, child, 0)));
-  const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - SystemClock().SteadyNow());
-  pollfd entry{pidfd.get(), POLLIN, 0};
-  if (::poll(&entry, 1, static_cast<int>(std::max<std::int64_t>(left.count(), 0))) <= 0)
-    return false;
-  return ::waitpid(child, nullptr, WNOHANG) == child;
-}
-
-std::vector<pid_t> Children() {
-  std::vector<pid_t> children;
-  std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator("/proc", error)) {
-    const std::string name = entry.path().filename();
-    pid_t pid = 0;
-    const auto [end, failed] = std::from_chars(name.data(), name.data() + name.size(), pid);
-    if (failed != std::errc() || end != name.data() + name.size()) continue;
-    if (ParentOf(entry.path()) == ::getpid()) children.push_back(pid);
-  }
-  return children;
-}
-
 }  // namespace
 
 absl::StatusOr<Spawned> Spawn(const SpawnRequest& request) {
@@ -198,16 +157,7 @@ int ExitCodeOf(int wait_status) {
 }
 
 void KillDescendants() {
-  const SteadyTime until = SystemClock().SteadyNow() + kKillPatience;
-  while (SystemClock().SteadyNow() < until) {
-    const std::vector<pid_t> children = Children();
-    if (children.empty()) return;
-    for (const pid_t child : children) ::kill(child, SIGKILL);
-    // Their own children become ours as they die; the next turn finds those.
-    for (const pid_t child : children) {
-      if (!ReapBy(until, child)) return;
-    }
-  }
+  KillChildren(kKillPatience, [](pid_t) { return true; });
 }
 
 }  // namespace ringmaster::launcher

@@ -20,12 +20,14 @@ extern "C" {
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
+#include "common/children.h"
+#include "common/contract.h"
 #include "common/status.h"
 
 namespace ringmaster::node {
 namespace {
 
-constexpr char kLifelineVariable[] = "RINGMASTER_LIFELINE_FD";
+constexpr Duration kKillPatience = std::chrono::seconds(5);
 constexpr char kDefaultPath[] = "/usr/local/bin:/usr/bin:/bin";
 
 // What went wrong in the child before exec, sent up a pipe that exec closes.
@@ -93,6 +95,30 @@ std::vector<char*> Pointers(const std::vector<std::string>& texts) {
   FailChild(report_fd, SpawnFailure::kExec);
 }
 
+// Waits until the child has executed its program; what went wrong if it could not.
+std::optional<SpawnFailure> AwaitExec(int report_fd) {
+  SpawnFailure failure;
+  ssize_t got;
+  do {
+    got = ::read(report_fd, &failure, sizeof failure);
+  } while (got < 0 && errno == EINTR);
+  if (got != sizeof failure) return std::nullopt;
+  return failure;
+}
+
+void Reap(pid_t pid) {
+  while (::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
+  }
+}
+
+// Whether the process descends from the child with this mark. Of one that has ended already the
+// environment is gone: that says yes too, since all that is left to do is to reap it.
+bool IsMarked(pid_t pid, const std::string& mark) {
+  const auto environment = ReadFile(fmt::format("/proc/{}/environ", pid));
+  if (!environment.ok()) return false;
+  return environment->empty() || environment->find(mark + '\0') != std::string::npos;
+}
+
 absl::Status DescribeFailure(const SpawnFailure& failure, const ProcessSpec& spec,
                              const std::string& program) {
   switch (failure.step) {
@@ -121,6 +147,7 @@ absl::StatusOr<std::unique_ptr<ProcessSupervisor>> ProcessSupervisor::Create(OnE
     return ErrnoStatus(errno, "process supervisor");
   supervisor->lifeline_read_.Reset(lifeline[0]);
   supervisor->lifeline_write_.Reset(lifeline[1]);
+  if (::prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) return ErrnoStatus(errno, "process supervisor");
   supervisor->thread_ = std::thread([self = supervisor.get()] { self->Loop(); });
   return supervisor;
 }
@@ -129,7 +156,7 @@ ProcessSupervisor::~ProcessSupervisor() {
   {
     std::lock_guard lock(mutex_);
     stopping_ = true;
-    for (const auto& [pid, fd] : children_) ::kill(-pid, SIGKILL);
+    for (const auto& [pid, child] : children_) ::kill(-pid, SIGKILL);
   }
   if (thread_.joinable()) {
     Wake();
@@ -138,7 +165,7 @@ ProcessSupervisor::~ProcessSupervisor() {
 }
 
 absl::StatusOr<pid_t> ProcessSupervisor::Start(ProcessSpec spec) {
-  spec.environment.push_back(fmt::format("{}={}", kLifelineVariable, lifeline_read_.get()));
+  spec.environment.push_back(fmt::format("{}={}", contract::kEnvLifelineFd, lifeline_read_.get()));
   Request request{&spec, std::nullopt};
   std::unique_lock lock(mutex_);
   if (stopping_) return absl::FailedPreconditionError("the process supervisor is stopping");
@@ -151,7 +178,7 @@ absl::StatusOr<pid_t> ProcessSupervisor::Start(ProcessSpec spec) {
 void ProcessSupervisor::Signal(pid_t pid, int signal) {
   std::lock_guard lock(mutex_);
   const auto child = children_.find(pid);
-  if (child != children_.end()) ::pidfd_send_signal(child->second.get(), signal, nullptr, 0);
+  if (child != children_.end()) ::pidfd_send_signal(child->second.pidfd.get(), signal, nullptr, 0);
 }
 
 void ProcessSupervisor::SignalGroup(pid_t pid, int signal) {
@@ -170,7 +197,7 @@ void ProcessSupervisor::Loop() {
     {
       std::lock_guard lock(mutex_);
       if (stopping_ && children_.empty() && requests_.empty()) return;
-      for (const auto& [pid, fd] : children_) waits.push_back({fd.get(), POLLIN, 0});
+      for (const auto& [pid, child] : children_) waits.push_back({child.pidfd.get(), POLLIN, 0});
     }
     ::poll(waits.data(), waits.size(), -1);
     uint64_t count = 0;
@@ -192,7 +219,12 @@ void ProcessSupervisor::ServeRequests() {
 }
 
 void ProcessSupervisor::WaitForChildren() {
-  std::vector<std::pair<pid_t, ProcessExit>> ended;
+  struct Ended {
+    pid_t pid;
+    ProcessExit exit;
+    std::string mark;
+  };
+  std::vector<Ended> ended;
   {
     std::lock_guard lock(mutex_);
     for (auto child = children_.begin(); child != children_.end();) {
@@ -201,21 +233,36 @@ void ProcessSupervisor::WaitForChildren() {
         ++child;
         continue;
       }
-      // What the child left behind goes with it, as a container's processes do.
-      ::kill(-child->first, SIGKILL);
+      ::kill(-child->first, SIGKILL);  // what is left of its group
       const int signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
-      ended.emplace_back(child->first,
-                         ProcessExit{signal != 0 ? 128 + signal : WEXITSTATUS(status), signal});
+      const int code = signal != 0 ? 128 + signal : WEXITSTATUS(status);
+      ended.push_back({child->first, {code, signal}, std::move(child->second.mark)});
       child = children_.erase(child);
     }
   }
-  for (const auto& [pid, exit] : ended) on_exit_(pid, exit);
+  for (const Ended& child : ended) {
+    EndOrphansOf(child.mark);
+    on_exit_(child.pid, child.exit);
+  }
+}
+
+void ProcessSupervisor::EndOrphansOf(const std::string& mark) {
+  KillChildren(kKillPatience, [&](pid_t pid) {
+    {
+      std::lock_guard lock(mutex_);
+      if (children_.contains(pid)) return false;
+    }
+    return IsMarked(pid, mark);
+  });
 }
 
 absl::StatusOr<pid_t> ProcessSupervisor::Spawn(const ProcessSpec& spec) {
   RM_ASSIGN_OR_RETURN(const std::string program, FindProgram(spec.argv.front(), spec));
   const std::vector<char*> argv = Pointers(spec.argv);
-  const std::vector<char*> environment = Pointers(spec.environment);
+  std::string mark = fmt::format("{}={}-{}", contract::kEnvContainer, ::getpid(), ++next_child_);
+  std::vector<std::string> marked = spec.environment;
+  marked.push_back(mark);
+  const std::vector<char*> environment = Pointers(marked);
   int report[2];
   if (::pipe2(report, O_CLOEXEC) != 0) return ErrnoStatus(errno, "pipe");
   UniqueFd report_read(report[0]);
@@ -228,19 +275,18 @@ absl::StatusOr<pid_t> ProcessSupervisor::Spawn(const ProcessSpec& spec) {
                   lifeline_read_.get(), report_write.get());
   }
   report_write.Reset();
-  SpawnFailure failure;
-  if (::read(report_read.get(), &failure, sizeof failure) == sizeof failure) {
-    ::waitpid(pid, nullptr, 0);
-    return DescribeFailure(failure, spec, program);
+  if (const auto failure = AwaitExec(report_read.get())) {
+    Reap(pid);
+    return DescribeFailure(*failure, spec, program);
   }
   UniqueFd pidfd(::pidfd_open(pid, 0));
   if (!pidfd.valid()) {
     const absl::Status status = ErrnoStatus(errno, "pidfd_open");
     ::kill(-pid, SIGKILL);
-    ::waitpid(pid, nullptr, 0);
+    Reap(pid);
     return status;
   }
-  children_.emplace(pid, std::move(pidfd));
+  children_.emplace(pid, Child{std::move(pidfd), std::move(mark)});
   return pid;
 }
 

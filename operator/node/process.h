@@ -5,6 +5,10 @@
 // its output goes to a file, and it inherits the read end of the lifeline: a pipe whose end of file
 // tells it that this process is gone, however it went. So no child outlives its parent.
 //
+// What a child leaves behind goes with it, as a container's processes do, also what has moved into
+// a group or session of its own: a variable marks all that descends from a child, and this process
+// becomes a subreaper, so that orphans come to it. It must have no children but the supervisor's.
+//
 // Thread-safe. Destroying the supervisor kills every child's process group and waits for the
 // children's ends.
 #ifndef RINGMASTER_OPERATOR_NODE_PROCESS_H_
@@ -29,7 +33,7 @@ namespace ringmaster::node {
 struct ProcessSpec {
   std::vector<std::string> argv;  // argv[0] is looked up in the PATH of `environment`
   std::vector<std::string>
-      environment;        // NAME=value; all that the child gets, but for the lifeline's variable
+      environment;        // NAME=value; all that the child gets, but for the supervisor's two
   std::string directory;  // working directory; this process's where empty
   std::string log_path;   // standard output and error are appended here
 };
@@ -61,12 +65,17 @@ class ProcessSupervisor {
 
  private:
   struct Request;
+  struct Child {
+    UniqueFd pidfd;
+    std::string mark;  // "NAME=value", in the environment of all that descends from it
+  };
 
   explicit ProcessSupervisor(OnExit on_exit) : on_exit_(std::move(on_exit)) {}
 
   void Loop();
   void ServeRequests();
   void WaitForChildren();
+  void EndOrphansOf(const std::string& mark);
   absl::StatusOr<pid_t> Spawn(const ProcessSpec& spec);
   void Wake();
 
@@ -77,7 +86,8 @@ class ProcessSupervisor {
   std::mutex mutex_;
   std::condition_variable served_;
   std::vector<Request*> requests_;
-  std::map<pid_t, UniqueFd> children_;  // with their pidfds
+  std::map<pid_t, Child> children_;
+  int next_child_ = 0;
   bool stopping_ = false;
   std::thread thread_;
 };

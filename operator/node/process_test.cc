@@ -3,11 +3,14 @@
 #include <chrono>
 #include <filesystem>
 #include <future>
+#include <poll.h>
 #include <signal.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
 
+#include "common/file.h"
 #include "common/status.h"
 
 namespace ringmaster::node {
@@ -97,6 +100,54 @@ TEST_F(ProcessTest, GrandchildrenDieWithTheChild) {
   char byte;
   EXPECT_EQ(::read(pipe_ends[0], &byte, 1), 0);
   ::close(pipe_ends[0]);
+}
+
+// Holds the write end of a pipe that nobody else has, in a session of its own: the read end comes
+// to its end when the last of its processes is gone.
+constexpr char kWithDaemon[] =
+    "setsid sh -c 'sleep 1000 & echo ready; sleep 1000' & while :; do sleep 1000; done";
+
+class DaemonTest : public ProcessTest {
+ protected:
+  absl::StatusOr<pid_t> StartWithDaemon() {
+    int ends[2];
+    EXPECT_EQ(::pipe(ends), 0);
+    held_.Reset(ends[0]);
+    auto pid = StartScript(kWithDaemon);
+    ::close(ends[1]);
+    EXPECT_TRUE(LogHas("ready"));
+    return pid;
+  }
+  bool AllAreGone() {
+    pollfd entry{held_.get(), POLLIN, 0};
+    char byte;
+    return ::poll(&entry, 1, 30000) > 0 && ::read(held_.get(), &byte, 1) == 0;
+  }
+
+  UniqueFd held_;
+};
+
+TEST_F(DaemonTest, DaemonOfAKilledChildDiesBeforeTheChildIsReported) {
+  const auto pid = StartWithDaemon();
+  ASSERT_TRUE(pid.ok());
+  supervisor_->Signal(*pid, SIGKILL);
+  EXPECT_EQ(WaitForEnd().signal, SIGKILL);
+  EXPECT_TRUE(AllAreGone());
+  EXPECT_EQ(::waitpid(-1, nullptr, WNOHANG), -1);  // reaped, too
+}
+
+TEST_F(DaemonTest, DaemonOfAChildThatEndsByItselfDiesWithIt) {
+  const auto pid = StartWithDaemon();
+  ASSERT_TRUE(pid.ok());
+  supervisor_->Signal(*pid, SIGTERM);
+  WaitForEnd();
+  EXPECT_TRUE(AllAreGone());
+}
+
+TEST_F(DaemonTest, DestroyingTheSupervisorKillsDaemonsToo) {
+  ASSERT_TRUE(StartWithDaemon().ok());
+  supervisor_.reset();
+  EXPECT_TRUE(AllAreGone());
 }
 
 TEST_F(ProcessTest, SignalReachesTheChildAlone) {
