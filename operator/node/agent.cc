@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
 #include <signal.h>
-#include <string_view>
 #include <unistd.h>
 #include <utility>
 #include <vector>
@@ -27,7 +27,7 @@ using kube::ObjectKey;
 
 constexpr Duration kMissingObjectDelay = std::chrono::seconds(1);
 constexpr int kTailLines = 10;
-constexpr size_t kTailBytes = 2048;
+constexpr std::streamoff kTailBytes = 2048;
 
 Resources MachineCapacity() {
   return {static_cast<double>(::sysconf(_SC_NPROCESSORS_ONLN)),
@@ -35,18 +35,22 @@ Resources MachineCapacity() {
               static_cast<double>(::sysconf(_SC_PAGESIZE))};
 }
 
-// The last lines of a log, for a termination message.
+// The last lines of a log, for a termination message. Reads no more than it may keep: a log can be
+// larger than memory.
 std::string Tail(const std::string& path) {
-  const auto content = ReadFile(path);
-  if (!content.ok()) return "";
-  std::string_view text = *content;
-  while (!text.empty() && text.back() == '\n') text.remove_suffix(1);
-  if (text.size() > kTailBytes) text.remove_prefix(text.size() - kTailBytes);
+  std::ifstream file(path, std::ios::binary | std::ios::ate);
+  const std::streamoff size = file.tellg();
+  if (size <= 0) return "";
+  std::string text(std::min<std::streamoff>(size, kTailBytes), '\0');
+  file.seekg(-static_cast<std::streamoff>(text.size()), std::ios::end);
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<size_t>(file.gcount()));
+  while (text.ends_with('\n')) text.pop_back();
   size_t start = text.size();
-  for (int lines = 0; lines < kTailLines && start != std::string_view::npos && start > 0; ++lines) {
+  for (int lines = 0; lines < kTailLines && start != std::string::npos && start > 0; ++lines) {
     start = text.rfind('\n', start - 1);
   }
-  return std::string(start == std::string_view::npos || start == 0 ? text : text.substr(start + 1));
+  return start == std::string::npos || start == 0 ? text : text.substr(start + 1);
 }
 
 bool IsOver(const Json& pod) {

@@ -105,6 +105,13 @@ TEST_F(NodeAgentTest, PodThatFailsReportsItsCodeAndItsLastLines) {
   EXPECT_EQ(Container(pod)["state"]["terminated"]["message"], "the reason");
 }
 
+TEST_F(NodeAgentTest, PodThatFailsAfterALongLogReportsTheLastLinesOnly) {
+  CreatePod("w-0", "seq 1 50000; exit 1");
+  const Json pod = WaitForPhase("w-0", "Failed");
+  EXPECT_EQ(Container(pod)["state"]["terminated"]["message"],
+            "49991\n49992\n49993\n49994\n49995\n49996\n49997\n49998\n49999\n50000");
+}
+
 TEST_F(NodeAgentTest, PodsHaveAddressesOfTheirOwn) {
   CreatePod("w-0", "tail -f /dev/null");
   CreatePod("w-1", "tail -f /dev/null");
