@@ -67,7 +67,7 @@ void CheckShards(const TrainingJobSpec& spec, Problems& problems) {
 std::vector<schema::Problem> Validate(const TrainingJob& job) {
   TrainingJobSpec spec = job.spec;
   ApplyDerivedDefaults(spec);
-  Problems problems;
+  Problems problems = ValidateTemplate(spec.workers.template_);
   CheckProgram(spec, problems);
   if (spec.trainer) {
     CheckShards(spec, problems);

@@ -7,6 +7,8 @@
 
 #include <vector>
 
+#include <nlohmann/json_fwd.hpp>
+
 #include "proto/ringmaster/training/v1alpha1/training_job.api.h"
 #include "proto/schema/check.h"
 
@@ -19,6 +21,10 @@ std::vector<schema::Problem> Validate(const training::v1alpha1::TrainingJob& job
 // The part of it that concerns spec.trainer alone; paths begin with "spec.trainer". Used by
 // Validate.
 std::vector<schema::Problem> ValidateTrainer(const training::v1alpha1::TrainerConfig& trainer);
+
+// The part of it that concerns the pod template; paths begin with "spec.workers.template". Whoever
+// takes the pods checks the rest. Used by Validate.
+std::vector<schema::Problem> ValidateTemplate(const nlohmann::json& pod_template);
 
 }  // namespace ringmaster::api
 

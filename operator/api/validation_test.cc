@@ -177,5 +177,43 @@ TEST(AdmissionTest, KeepsImmutableFieldsOnUpdate) {
   EXPECT_THAT(message, HasSubstr("spec.managedBy: cannot change once it is set"));
 }
 
+// Each of these made the operator throw where it builds a pod.
+TEST(ValidationTest, RefusesATemplateThatTheOperatorCannotWriteInto) {
+  const auto problems = [](const char* pod_template) {
+    TrainingJob job = Digits();
+    job.spec.workers.template_ = Json::parse(pod_template);
+    return Lines(job);
+  };
+  EXPECT_THAT(problems(R"({"metadata": 5})"),
+              ElementsAre("spec.workers.template.metadata: must be an object, not an integer (5)"));
+  EXPECT_THAT(problems(R"({"metadata": {"labels": [], "annotations": {"a": 1}}})"),
+              ElementsAre("spec.workers.template.metadata.labels: must be an object, not a list",
+                          "spec.workers.template.metadata.annotations.a: must be a string, not an "
+                          "integer (1)"));
+  EXPECT_THAT(
+      problems(R"({"metadata": {"ownerReferences": {}}})"),
+      ElementsAre("spec.workers.template.metadata.ownerReferences: must be a list, not an object"));
+  EXPECT_THAT(problems(R"({"spec": "x"})"),
+              ElementsAre("spec.workers.template.spec: must be an object, not a string (\"x\")"));
+  EXPECT_THAT(problems(R"({"spec": {"containers": {}, "volumes": {}}})"),
+              ElementsAre("spec.workers.template.spec.volumes: must be a list, not an object",
+                          "spec.workers.template.spec.containers: must be a list, not an object"));
+  EXPECT_THAT(
+      problems(R"({"spec": {"containers": [null, 5]}})"),
+      ElementsAre("spec.workers.template.spec.containers[0]: is missing or null",
+                  "spec.workers.template.spec.containers[1]: must be an object, not an integer "
+                  "(5)"));
+  EXPECT_THAT(
+      problems(R"({"spec": {"containers": [{"env": [1, {"name": 2}], "args": "a"}]}})"),
+      ElementsAre("spec.workers.template.spec.containers[0].args: must be a list, not a string "
+                  "(\"a\")",
+                  "spec.workers.template.spec.containers[0].env[0]: must be an object, not an "
+                  "integer (1)",
+                  "spec.workers.template.spec.containers[0].env[1].name: must be a string, not an "
+                  "integer (2)"));
+  EXPECT_THAT(problems(R"({"metadata": null, "spec": {"containers": [{"env": null}]}})"),
+              IsEmpty());
+}
+
 }  // namespace
 }  // namespace ringmaster::api
