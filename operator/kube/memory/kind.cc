@@ -13,6 +13,7 @@ namespace ringmaster::kube::memory {
 namespace {
 
 constexpr int kDefaultGraceSeconds = 30;
+constexpr Duration kEventLifetime = std::chrono::hours(1);
 
 void CheckContainers(const Json& pod, const char* field, bool required,
                      std::vector<std::string>& problems) {
@@ -104,7 +105,7 @@ std::vector<Kind> BuiltInKinds() {
        .problem_with_name = ProblemWithDnsSubdomain,
        .admission = AdmitPod},
       {.type = kService, .has_status = true, .problem_with_name = ProblemWithServiceName},
-      {.type = kEvent, .problem_with_name = ProblemWithDnsSubdomain},
+      {.type = kEvent, .problem_with_name = ProblemWithDnsSubdomain, .lifetime = kEventLifetime},
       {.type = kConfigMap, .problem_with_name = ProblemWithDnsSubdomain},
       {.type = kSecret, .problem_with_name = ProblemWithDnsSubdomain},
       {.type = kLease, .unconditional_update = false, .problem_with_name = ProblemWithDnsSubdomain},

@@ -4,6 +4,7 @@
 #define RINGMASTER_OPERATOR_KUBE_MEMORY_KIND_H_
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,6 +12,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "absl/status/status.h"
+#include "common/clock.h"
 #include "operator/kube/types.h"
 
 namespace ringmaster::kube::memory {
@@ -40,6 +42,9 @@ struct Kind {
   bool unconditional_update = true;
   std::string (*problem_with_name)(std::string_view name) = nullptr;
   Admission admission;
+  // Objects go this long after their lastTimestamp, when the next of their kind is written (events,
+  // as by a server's --event-ttl).
+  std::optional<Duration> lifetime = std::nullopt;
 };
 
 // The kinds that a new store serves: those named in operator/kube/types.h, pods with the defaults

@@ -8,8 +8,7 @@
 //
 // Where it differs from a server: objects are collected at once instead of in the background;
 // namespaces exist without being created; spec.nodeName of a pod may be set by Update (there is no
-// binding subresource); nothing but pods is defaulted unless an admission hook does; events do not
-// expire.
+// binding subresource); nothing but pods is defaulted unless an admission hook does.
 //
 //   RM_ASSIGN_OR_RETURN(auto store, memory::MemoryStore::Open({.journal_path = dir /
 //   "store.journal"})); store->SetAdmission(kube::kTrainingJob, api::Admission());

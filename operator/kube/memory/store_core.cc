@@ -17,6 +17,8 @@ namespace ringmaster::kube::memory {
 namespace {
 
 constexpr int kJournalFormat = 1;
+// A scan of all events takes a while; one a minute is none too many.
+constexpr Duration kExpiryInterval = std::chrono::minutes(1);
 
 absl::StatusOr<Revision> ParseRevision(const std::string& text) {
   Revision revision = 0;
@@ -134,7 +136,20 @@ absl::StatusOr<ObjectPtr> StoreCore::Put(const Place& place, Json object) {
   if (before != nullptr && *before == object) return before;
   RM_ASSIGN_OR_RETURN(ObjectPtr stored, Write(place, std::move(object)));
   CollectGarbage();
+  RemoveExpired(place.kind);
   return stored;
+}
+
+// What cannot be journaled stays until the next look.
+void StoreCore::RemoveExpired(const Kind* kind) {
+  const Time now = Now();
+  if (!kind->lifetime || now < expired_until_ + kExpiryInterval) return;
+  expired_until_ = now;
+  for (const ObjectPtr& object : table_.List(kind, "")) {
+    const Time last = FindTime(*object, {"lastTimestamp"}).value_or(now);
+    if (last + *kind->lifetime > now) continue;
+    if (!Remove({kind, KeyOf(*object)}, Json(*object)).ok()) return;
+  }
 }
 
 absl::Status StoreCore::Delete(const Place& place, const DeleteOptions& options) {

@@ -74,6 +74,7 @@ class StoreCore {
   absl::Status Remove(const Place& place, Json last_state);
   absl::Status DeleteOne(const Place& place, const DeleteOptions& options);
   absl::Status Orphan(const std::string& owner_uid);
+  void RemoveExpired(const Kind* kind);
 
   // Garbage collection (garbage_collection.cc).
   void NoteChange(const Place& place, const ObjectPtr& before, const ObjectPtr& after);
@@ -87,6 +88,7 @@ class StoreCore {
       kinds_;  // never resized: Places point into it, and its order is the order of deletion
   ObjectTable table_;
   Revision revision_ = 0;
+  Time expired_until_{};  // when RemoveExpired looked last
   std::shared_ptr<WatchHub> hub_;
   std::unique_ptr<Journal> journal_;
   std::deque<Place> suspects_;  // objects whose owners, or whose dependents, changed

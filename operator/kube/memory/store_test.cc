@@ -46,6 +46,28 @@ TEST(StoreTest, TimesComeFromTheInjectedClock) {
             "2026-01-01T00:00:30Z");
 }
 
+Json Event(const std::string& name, const Clock& clock) {
+  Json event = NewObject(kEvent, {"ns", name});
+  event["lastTimestamp"] = MetaTime(clock.Now());
+  return event;
+}
+
+TEST(StoreTest, EventsGoAnHourAfterTheyWereLastTold) {
+  FakeClock clock;
+  auto store = *MemoryStore::Open({.clock = &clock});
+  ASSERT_TRUE(store->Create(kEvent, Event("once", clock)).ok());
+  ASSERT_TRUE(store->Create(kEvent, Event("again", clock)).ok());
+  ASSERT_TRUE(store->Create(kConfigMap, Map("other")).ok());
+  clock.Advance(std::chrono::minutes(30));
+  ASSERT_TRUE(
+      store->Patch(kEvent, {"ns", "again"}, {{"lastTimestamp", MetaTime(clock.Now())}}).ok());
+  clock.Advance(std::chrono::minutes(30));
+  ASSERT_TRUE(store->Create(kEvent, Event("new", clock)).ok());
+  EXPECT_EQ(store->List(kEvent, "ns", {})->items.size(), 2u);
+  EXPECT_TRUE(absl::IsNotFound(store->Get(kEvent, {"ns", "once"}).status()));
+  EXPECT_TRUE(store->Get(kConfigMap, {"ns", "other"}).ok());
+}
+
 TEST(StoreTest, WithASeedIdsAndGeneratedNamesRepeat) {
   Json object = Map("");
   object["metadata"].erase("name");
