@@ -55,9 +55,10 @@ tsan: ## Run the tests labelled `threads` under ThreadSanitizer.
 	@ctest --preset tsan -j $(JOBS)
 
 .PHONY: lint
-lint: ## Check format, include rules and that generated files are current.
+lint: configure ## Check format, include rules and that generated files are current.
 	@tests/lint/format.sh --check
 	@python3 tests/lint/include_rules.py
+	@cmake --build --preset $(PRESET) -j $(JOBS) --target check_generated
 
 .PHONY: fmt
 fmt: ## Format the C++ code.
