@@ -112,7 +112,7 @@ class Supervisor:
     def _spawn(self, name, command):
         with open(self._folder / f"{name}.log", "w") as log:
             process = subprocess.Popen(command, cwd=self._folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                                       preexec_fn=lambda parent=os.getpid(): _die_with(parent))
+                                       preexec_fn=lambda parent=os.getpid(): die_with(parent))
         self._children[os.pidfd_open(process.pid)] = (name, process)
 
     def _check(self):
@@ -142,7 +142,8 @@ class Supervisor:
             process.wait()
 
 
-def _die_with(parent):
+def die_with(parent):
+    """In a child before it becomes its program: it is killed when the thread that started it ends."""
     LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(1)

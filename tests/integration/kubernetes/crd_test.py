@@ -83,7 +83,7 @@ class Crd(ClusterTest):
     def test_what_is_fixed_for_a_job_cannot_change(self):
         self.apply(job({"spec.managedBy": "example.com/other"}))
         for changes in ({"spec.managedBy": "ringmaster.dev/operator"}, {"spec.trainer.batch.size": 32}, {"spec.trainer.seed": 9},
-                        {"spec.trainer.model.zoo.name": "lenet"}):
+                        {"spec.trainer.model.zoo.dropout": 0.5}):
             with self.subTest(changes):
                 text = self.refusal(job({"spec.managedBy": "example.com/other", **changes}))
                 self.assertIn(ONCE_SET, text)
