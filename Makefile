@@ -37,7 +37,7 @@ cluster: ## Build the Kubernetes programs that tests of a real cluster need: abo
 	@tests/cluster/build
 
 .PHONY: charts
-charts: ## Lint the chart, render it in several shapes and pack it into build/charts; fetches helm and promtool, once.
+charts: setup ## Lint the chart, render it in several shapes and pack it into build/charts; fetches helm and promtool, once.
 	@tests/charts/charts
 
 .PHONY: images
