@@ -111,12 +111,13 @@ void Reap(pid_t pid) {
   }
 }
 
-// Whether the process descends from the child with this mark. Of one that has ended already the
-// environment is gone: that says yes too, since all that is left to do is to reap it.
+// Whether an orphan that came to this process descends from the child with this mark. One that is
+// ending has no environment any more, which older kernels show as empty and newer ones as an error:
+// that says yes too, since all that is left to do is to reap it.
 bool IsMarked(pid_t pid, const std::string& mark) {
   const auto environment = ReadFile(fmt::format("/proc/{}/environ", pid));
-  if (!environment.ok()) return false;
-  return environment->empty() || environment->find(mark + '\0') != std::string::npos;
+  return !environment.ok() || environment->empty() ||
+         environment->find(mark + '\0') != std::string::npos;
 }
 
 absl::Status DescribeFailure(const SpawnFailure& failure, const ProcessSpec& spec,
