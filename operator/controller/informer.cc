@@ -96,10 +96,9 @@ absl::StatusOr<int> Informer::Advance(std::chrono::milliseconds timeout) {
   }
   if (absl::Status status = OpenWatch(); !status.ok()) return EndWatch(status);
   const auto event = stream_->Next(timeout);
-  if (!event.ok()) {
-    if (IsNothingYet(event.status())) return kNothing;
-    return EndWatch(event.status());
-  }
+  if (!event.ok() && !IsNothingYet(event.status())) return EndWatch(event.status());
+  nothing_since_list_ = false;
+  if (!event.ok()) return kNothing;
   resource_version_ = kube::ResourceVersion(*event->object);
   if (event->type == kube::WatchEventType::kBookmark) return 0;
   const ObjectKey key = kube::KeyOf(*event->object);
@@ -126,6 +125,9 @@ absl::StatusOr<int> Informer::EndWatch(const absl::Status& why) {
   if (!kube::IsExpired(why)) return why;
   log::Debug("the watch expired, listing again", {{"resource", type_.Qualified()}});
   resource_version_.clear();
+  // A list whose own position has expired already is not mended by another at once: a server in
+  // that state must not be asked for everything again and again without a pause.
+  if (nothing_since_list_) return why;
   return 0;
 }
 
@@ -143,6 +145,7 @@ absl::StatusOr<int> Informer::Relist() {
     if (!present.contains(key)) changes += Forget(key, object);
   }
   resource_version_ = version;
+  nothing_since_list_ = true;
   const std::lock_guard lock(mutex_);
   synced_ = true;
   synced_changed_.notify_all();

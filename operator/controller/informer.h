@@ -102,7 +102,7 @@ class Informer {
   absl::StatusOr<int> Relist();
   absl::StatusOr<std::vector<ObjectPtr>> ListAll(std::string* resource_version);
   absl::Status OpenWatch();
-  // After the watch has ended: 0 when a list will mend it, else `why`.
+  // After the watch has ended: 0 when a list will mend it at once, else `why`.
   absl::StatusOr<int> EndWatch(const absl::Status& why);
   int Store(const ObjectKey& key, const ObjectPtr& object);
   int Forget(const ObjectKey& key, const ObjectPtr& last);
@@ -116,7 +116,8 @@ class Informer {
   std::vector<Handler> handlers_;
 
   // Used by the thread that pumps, but for Stop, which reaches the stream under stream_mutex_.
-  std::string resource_version_;  // empty: a list is due
+  std::string resource_version_;     // empty: a list is due
+  bool nothing_since_list_ = false;  // no watch has worked since the last list
   std::mutex stream_mutex_;
   std::unique_ptr<kube::WatchStream> stream_;
   bool stopped_ = false;  // guarded by stream_mutex_

@@ -87,6 +87,20 @@ TEST_F(InformerTest, AnExpiredWatchIsMendedByANewListWhoseDifferencesAreChanges)
   EXPECT_EQ(*informer.Pump(), 1);
 }
 
+TEST_F(InformerTest, AWatchThatExpiresRightAfterItsListIsAnErrorAndNoLoop) {
+  int lists = 0;
+  client_.SetObserver([&](const kube::testing::Call& call) { lists += call.verb == Verb::kList; });
+  client_.FailNext({.verb = Verb::kWatch}, absl::OutOfRangeError("too old"), 0, 100);
+  Informer informer(client_, kConfigMap, {});
+  Note(informer);
+  EXPECT_EQ(informer.Pump().status().code(), absl::StatusCode::kOutOfRange);
+  EXPECT_EQ(lists, 1);
+  client_.ClearFaults();
+  Create("a");
+  EXPECT_EQ(*informer.Pump(), 1);
+  EXPECT_EQ(changes_, "+a ");
+}
+
 TEST_F(InformerTest, AWatchThatCannotBeOpenedIsTriedAgainFromWhereItWas) {
   Informer informer(client_, kConfigMap, {});
   Note(informer);
