@@ -15,7 +15,8 @@
 namespace ringmaster::api {
 
 // Fills in the schema's defaults in place. `current` is what is stored now, null on creation;
-// against it immutable fields are checked. kInvalidArgument lists every problem, one "path:
+// against it immutable fields are checked, and a problem that it has as well is forgiven.
+// kInvalidArgument lists every problem, one "path:
 // message" a line; `object` is then to be thrown away.
 absl::Status AdmitTrainingJob(nlohmann::json& object, const nlohmann::json* current);
 

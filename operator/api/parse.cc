@@ -9,6 +9,7 @@
 #include "operator/api/defaults.h"
 #include "operator/api/diagnostic.h"
 #include "operator/api/metadata.h"
+#include "operator/api/salvage.h"
 #include "operator/api/set_path.h"
 #include "operator/api/validation.h"
 #include "operator/api/yaml.h"
@@ -92,35 +93,12 @@ class ManifestParser {
   // the rest still is a whole object, it is checked too, so that one misspelt field does not hide
   // what else is wrong.
   static std::vector<Problem> CheckMeaning(Json object, const std::vector<Problem>& refused) {
-    for (const Problem& problem : refused) Remove(problem.path, object);
+    RemoveRefused(refused, object);
     object["metadata"] = {{"name", "any"}};
     if (!schema::CheckAndDefault(SchemaOf<TrainingJob>(), object).empty()) return {};
     TrainingJob job;
     FromCheckedJson(object, job);
     return Validate(job);
-  }
-
-  static void Remove(const std::string& path, Json& object) {
-    const auto steps = schema::ParsePath(path);
-    if (!steps.ok()) return;
-    Json* at = &object;
-    for (std::size_t i = 0; i < steps->size(); ++i) {
-      const auto* name = std::get_if<std::string>(&(*steps)[i]);
-      if (i + 1 == steps->size()) {
-        if (name != nullptr && at->is_object()) at->erase(*name);
-        return;
-      }
-      Json* next = Child(*at, (*steps)[i]);
-      if (next == nullptr) return;
-      at = next;
-    }
-  }
-
-  static Json* Child(Json& at, const schema::Step& step) {
-    if (const auto* name = std::get_if<std::string>(&step))
-      return at.is_object() && at.contains(*name) ? &at[*name] : nullptr;
-    const std::size_t index = std::get<std::size_t>(step);
-    return at.is_array() && index < at.size() ? &at[index] : nullptr;
   }
 
   absl::Status Failure() {

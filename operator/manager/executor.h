@@ -34,7 +34,8 @@ class Executor {
            OwnWrites& own_writes, int parallel);
 
   // `job` is the object that the decision was computed from. The first error; kAborted when the
-  // status was stale, in which case nothing has happened.
+  // status was stale, in which case nothing has happened; kInvalidArgument when the API refuses an
+  // object for what it is, so that trying again would not help.
   absl::Status Execute(const kube::Json& job, const reconcile::Decision& decision);
 
  private:

@@ -2,16 +2,12 @@
 
 #include <utility>
 
-#include "common/log.h"
 #include "common/status.h"
-#include "operator/api/defaults.h"
-#include "operator/api/validation.h"
+#include "operator/api/salvage.h"
 #include "operator/kube/object.h"
 #include "operator/reconcile/reconcile.h"
 
 namespace ringmaster::manager {
-
-using training::v1alpha1::TrainingJob;
 
 JobReconciler::JobReconciler(Caches caches, WorkerLink& link, Executor& executor,
                              OwnWrites& own_writes, const Clock& clock,
@@ -23,14 +19,11 @@ JobReconciler::JobReconciler(Caches caches, WorkerLink& link, Executor& executor
       clock_(clock),
       settings_(std::move(settings)) {}
 
-absl::StatusOr<reconcile::Observed> JobReconciler::Observe(const kube::ObjectKey& key,
-                                                           const kube::Json& object) {
-  RM_ASSIGN_OR_RETURN(TrainingJob job, training::v1alpha1::FromJson<TrainingJob>(object));
-  std::vector<schema::Problem> problems = api::Validate(job);
-  api::ApplyDerivedDefaults(job.spec);
+reconcile::Observed JobReconciler::Observe(const kube::ObjectKey& key, const kube::Json& object) {
+  api::StoredJob stored = api::ReadStored(object);
   const std::string uid = kube::Uid(object);
-  return reconcile::Observed{.job = std::move(job),
-                             .problems = std::move(problems),
+  return reconcile::Observed{.job = std::move(stored.job),
+                             .problems = std::move(stored.problems),
                              .pods = caches_.pods.ByIndex(kOwnerIndex, uid),
                              .services = caches_.services.ByIndex(kOwnerIndex, uid),
                              .workers = link_.SnapshotFor(key),
@@ -65,17 +58,26 @@ controller::ReconcileResult JobReconciler::Reconcile(const kube::ObjectKey& key)
     return controller::Done{};
   }
   ForgetPredecessor(key, kube::Uid(*job));
-  const absl::StatusOr<reconcile::Observed> observed = Observe(key, *job);
-  if (!observed.ok()) {
-    log::Error("the stored object is not a valid TrainingJob",
-               {{"job", key.ToString()}, {"error", observed.status()}});
-    return controller::Terminal{observed.status()};
-  }
-  const reconcile::Decision decision = reconcile::Reconcile(*observed);
-  if (const absl::Status done = executor_.Execute(*job, decision); !done.ok()) {
-    return controller::Retry{done};
-  }
+  return Carry(*job, Observe(key, *job));
+}
+
+controller::ReconcileResult JobReconciler::Carry(const kube::Json& job,
+                                                 const reconcile::Observed& observed) {
+  const reconcile::Decision decision = reconcile::Reconcile(observed);
+  absl::Status done = executor_.Execute(job, decision);
+  if (absl::IsInvalidArgument(done) && observed.problems.empty())
+    done = EndRefused(kube::KeyOf(job), done);
+  if (!done.ok()) return controller::Retry{done};
   return decision.result;
+}
+
+// What we make of the template would be refused again and again.
+absl::Status JobReconciler::EndRefused(const kube::ObjectKey& key, const absl::Status& why) {
+  const kube::ObjectPtr job = own_writes_.Newest(key, caches_.jobs.Get(key));
+  if (job == nullptr) return why;
+  reconcile::Observed observed = Observe(key, *job);
+  observed.problems.push_back({"spec.workers.template", Message(why)});
+  return executor_.Execute(*job, reconcile::Reconcile(observed));
 }
 
 }  // namespace ringmaster::manager

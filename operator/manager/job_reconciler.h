@@ -7,7 +7,7 @@
 #include <mutex>
 #include <string>
 
-#include "absl/status/statusor.h"
+#include "absl/status/status.h"
 #include "common/clock.h"
 #include "operator/controller/informer.h"
 #include "operator/controller/reconciler.h"
@@ -32,13 +32,17 @@ class JobReconciler : public controller::Reconciler {
   JobReconciler(Caches caches, WorkerLink& link, Executor& executor, OwnWrites& own_writes,
                 const Clock& clock, reconcile::Settings settings);
 
-  // Terminal: the stored object is no TrainingJob at all. Retry: a write failed or was stale.
+  // Retry: a write failed or was stale. A pod that the API refuses for what it is ends the job,
+  // with the API's words in its status. An object that cannot be read as a TrainingJob is no error
+  // here: the decision is to say in its status what is wrong.
   controller::ReconcileResult Reconcile(const kube::ObjectKey& key) override;
 
  private:
-  absl::StatusOr<reconcile::Observed> Observe(const kube::ObjectKey& key, const kube::Json& job);
+  reconcile::Observed Observe(const kube::ObjectKey& key, const kube::Json& job);
   void Forget(const kube::ObjectKey& key);
   void ForgetPredecessor(const kube::ObjectKey& key, const std::string& uid);
+  controller::ReconcileResult Carry(const kube::Json& job, const reconcile::Observed& observed);
+  absl::Status EndRefused(const kube::ObjectKey& key, const absl::Status& why);
 
   const Caches caches_;
   WorkerLink& link_;

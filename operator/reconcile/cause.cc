@@ -134,6 +134,11 @@ void JudgeExit(int code, bool native, Verdict& verdict) {
   if (verdict.consequence) verdict.cause = Cause::kUnknown;
 }
 
+// The local node does not know something that the template asks for.
+bool NeverSupported(const PodFacts& pod) {
+  return pod.reason == "Unsupported";
+}
+
 // What the cluster or the container runtime says; false when they say nothing.
 bool JudgePod(const PodFacts& pod, Verdict& verdict) {
   verdict.exit_code = pod.exit_code;
@@ -154,10 +159,11 @@ bool JudgePod(const PodFacts& pod, Verdict& verdict) {
                        : "was lost with its node (" + pod.exit_reason + ")";
     return true;
   }
-  if (NeverStarted(pod)) {
+  if (NeverStarted(pod) || NeverSupported(pod)) {
     verdict.cause = Cause::kCode;
     verdict.permanent = true;
-    verdict.what = WithWords("could not be started", pod.exit_message);
+    verdict.what =
+        WithWords("could not be started", NeverStarted(pod) ? pod.exit_message : pod.message);
     return true;
   }
   if (pod.phase == PodPhase::kUnknown) {

@@ -51,6 +51,16 @@ TEST(CauseTest, CallsACommandThatDoesNotExistPermanent) {
   EXPECT_EQ(verdict.what, "could not be started: exec: no such file");
 }
 
+TEST(CauseTest, CallsWhatTheNodeDoesNotSupportPermanent) {
+  PodFacts pod;
+  pod.phase = PodPhase::kFailed;
+  pod.reason = "Unsupported";
+  pod.message = "spec.initContainers: not supported";
+  const Verdict verdict = Classify(&pod, nullptr, true);
+  EXPECT_TRUE(verdict.permanent);
+  EXPECT_EQ(verdict.what, "could not be started: spec.initContainers: not supported");
+}
+
 TEST(CauseTest, CallsALostPeerAConsequence) {
   const PodFacts pod = Failed(75);
   EXPECT_TRUE(Classify(&pod, nullptr, true).consequence);

@@ -15,10 +15,10 @@
 namespace ringmaster::reconcile {
 
 struct Observed {
-  // With all defaults, derived ones too (operator/api/defaults.h), and validated; its metadata is
-  // the server's.
+  // With all defaults, derived ones too (operator/api/defaults.h); its metadata is the server's.
+  // With problems it holds only what could be read (operator/api/salvage.h).
   training::v1alpha1::TrainingJob job;
-  // What is wrong with the job beyond what the API refuses (operator/api/validation.h).
+  // What is wrong with the job; empty when it may run.
   std::vector<schema::Problem> problems;
   // All pods and services that the job owns, deleting ones included. Never null.
   std::vector<kube::ObjectPtr> pods;
