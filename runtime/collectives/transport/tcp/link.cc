@@ -39,14 +39,16 @@ void Link::DropWork(bool keep_partial) {
 }
 
 void Link::QueueData(const FrameHeader& header, std::span<const std::byte> bytes) {
-  queue_.push_back({EncodeFrameHeader(header), {}, bytes, 0});
+  queue_.push_back({.header = EncodeFrameHeader(header), .payload = bytes});
 }
 
 void Link::QueueControl(const FrameHeader& header, const std::string& text) {
   FrameHeader sized = header;
   const std::string body = text.substr(0, kMaxControlBytes);
   sized.length = body.size();
-  queue_.push_back({EncodeFrameHeader(sized), body, {}, 0});
+  queue_.push_back({.header = EncodeFrameHeader(sized),
+                    .text = body,
+                    .alive = header.type == FrameType::kAlive});
 }
 
 uint64_t Link::PostReceive(std::span<std::byte> bytes) {
@@ -81,7 +83,7 @@ absl::Status Link::Write(SteadyTime now) {
       // What the peer said last, if it did, tells more than the broken pipe.
       const absl::Status broken = Lost(std::strerror(errno));
       RM_RETURN_IF_ERROR(Read(now));
-      return broken;
+      return left_ && !has_work() ? absl::OkStatus() : broken;
     }
     Sent(static_cast<size_t>(sent), now);
   }
@@ -134,7 +136,10 @@ absl::Status Link::ReadControl(SteadyTime now, bool* would_block) {
   if (*would_block) return absl::OkStatus();
   reading_payload_ = false;
   done_ = 0;
-  if (header_.type == FrameType::kGoodbye) left_ = true;
+  if (header_.type == FrameType::kGoodbye) {
+    left_ = true;
+    std::erase_if(queue_, [](const Outgoing& frame) { return frame.alive; });
+  }
   return handler_->OnControl(peer_, header_, text_);
 }
 

@@ -84,9 +84,10 @@ class Link {
  private:
   struct Outgoing {
     FrameHeaderBytes header;
-    std::string text;                    // of a control frame
-    std::span<const std::byte> payload;  // of a data frame
+    std::string text{};                    // of a control frame
+    std::span<const std::byte> payload{};  // of a data frame
     size_t sent = 0;
+    bool alive = false;  // kAlive: nothing is lost where nobody hears it
 
     std::span<const std::byte> body() const {
       return text.empty() ? payload : std::as_bytes(std::span<const char>(text));
