@@ -2,10 +2,9 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <limits>
+#include <fstream>
 #include <unistd.h>
 
-#include "common/file.h"
 #include "common/status.h"
 #include "runtime/checkpoint/safetensors.h"
 #include "runtime/checkpoint/shard_file.h"
@@ -23,14 +22,29 @@ bool Exists(const CheckpointId& id, std::span<const CheckpointRef> existing) {
                      [&](const CheckpointRef& ref) { return ref.id == id; });
 }
 
-// Whether a finished file says that `job` wrote it.
+// At most `bytes` from the beginning of a file; fewer when it is shorter or cannot be read.
+std::string Beginning(const std::filesystem::path& path, size_t bytes) {
+  std::string content(bytes, '\0');
+  std::ifstream in(path, std::ios::binary);
+  in.read(content.data(), static_cast<std::streamsize>(bytes));
+  content.resize(static_cast<size_t>(in.gcount()));
+  return content;
+}
+
+// Whether a finished file says that `job` wrote it. Only the header is read: the arrays may have
+// gigabytes, and the job's other workers wait.
 bool WrittenBy(const std::string& job, const std::filesystem::path& path) {
-  absl::StatusOr<std::string> content = ReadFile(path, std::numeric_limits<size_t>::max());
-  if (!content.ok()) return false;
-  const auto file = SafetensorsFile::Parse(*std::move(content), path.string());
-  if (!file.ok()) return false;
-  const auto writer = file->metadata().find(kMetadataJob);
-  return writer != file->metadata().end() && writer->second == job;
+  constexpr size_t kFirst = size_t{1} << 16;
+  constexpr size_t kLast = kFirst << 12;  // more than a header may have
+  for (size_t bytes = kFirst; bytes <= kLast; bytes <<= 4) {
+    const std::string beginning = Beginning(path, bytes);
+    if (const auto metadata = ParseMetadata(beginning); metadata.ok()) {
+      const auto writer = metadata->find(kMetadataJob);
+      return writer != metadata->end() && writer->second == job;
+    }
+    if (beginning.size() < bytes) return false;
+  }
+  return false;
 }
 
 bool IsLeftover(const std::filesystem::path& path, const std::string& job, int64_t round,

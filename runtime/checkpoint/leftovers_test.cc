@@ -37,6 +37,25 @@ TEST(LeftoversTest, RemovesWhatEarlierRoundsLeftBehind) {
   EXPECT_THAT(directory.Names(), ElementsAre(ShardFileName(existing.id, 0)));
 }
 
+TEST(LeftoversTest, KnowsItsOwnFileByTheHeaderAlone) {
+  TemporaryDirectory directory;
+  // So many tensors that the header is longer than what is read at first.
+  const std::vector<float> one = {1};
+  std::vector<TensorView> many;
+  for (int i = 0; i < 2000; ++i) {
+    many.push_back({.name = "a.rather.long.name.of.a.tensor." + std::to_string(i),
+                    .shape = {1},
+                    .data = std::as_bytes(std::span(one))});
+  }
+  ASSERT_TRUE(WriteShard(directory.path(), kTestJob, Id(20, 2), 0, many, {}).ok());
+  ASSERT_TRUE(WriteShard(directory.path(), "default/other", Id(30, 2), 0, many, {}).ok());
+  const std::filesystem::path mine = directory.path() / ShardFileName(Id(20, 2), 0);
+  std::filesystem::resize_file(mine, std::filesystem::file_size(mine) - 100);
+  const auto removed = RemoveLeftovers(directory.path(), kTestJob, 3, {});
+  ASSERT_TRUE(removed.ok()) << removed.status();
+  EXPECT_THAT(*removed, ElementsAre(ShardFileName(Id(20, 2), 0)));
+}
+
 TEST(LeftoversTest, LeavesEverybodyElsesFilesAlone) {
   TemporaryDirectory directory;
   WriteCheckpoint(directory.path(), Id(10, 1), TestState(1), "default/other");

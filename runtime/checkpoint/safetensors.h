@@ -38,6 +38,10 @@ size_t DtypeBytes(std::string_view dtype);
 // The file up to where the arrays begin. They follow in the order given, one after another.
 std::string EncodeHeader(std::span<const TensorView> tensors, const Metadata& metadata);
 
+// The metadata of a file, from as much of its beginning as holds the header. kDataLoss when it does
+// not, or when the header is none.
+absl::StatusOr<Metadata> ParseMetadata(std::string_view beginning);
+
 // A parsed file. Owns the content; the views stay valid while it lives, also when it is moved.
 class SafetensorsFile {
  public:

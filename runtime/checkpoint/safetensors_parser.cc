@@ -14,6 +14,7 @@ namespace {
 
 using Json = nlohmann::json;
 
+constexpr char kMetadataKey[] = "__metadata__";
 constexpr size_t kLengthBytes = 8;
 constexpr uint64_t kMaxHeaderBytes = uint64_t{100} << 20;  // as the reference implementation has it
 
@@ -122,6 +123,13 @@ absl::StatusOr<Json> ParseHeader(std::string_view text) {
 
 }  // namespace
 
+absl::StatusOr<Metadata> ParseMetadata(std::string_view beginning) {
+  RM_ASSIGN_OR_RETURN(const std::string_view text, HeaderText(beginning));
+  RM_ASSIGN_OR_RETURN(const Json header, ParseHeader(text));
+  const auto found = header.find(kMetadataKey);
+  return found == header.end() ? Metadata() : ReadMetadata(*found);
+}
+
 absl::StatusOr<SafetensorsFile> SafetensorsFile::Parse(std::string content,
                                                        const std::string& name) {
   // A vector keeps its memory when it is moved, which a short string does not.
@@ -133,7 +141,7 @@ absl::StatusOr<SafetensorsFile> SafetensorsFile::Parse(std::string content,
     RM_ASSIGN_OR_RETURN(const Json header, ParseHeader(text));
     file.data_ = std::as_bytes(std::span(file.content_)).subspan(kLengthBytes + text.size());
     for (const auto& [key, value] : header.items()) {
-      if (key == "__metadata__") {
+      if (key == kMetadataKey) {
         RM_ASSIGN_OR_RETURN(file.metadata_, ReadMetadata(value));
         continue;
       }
