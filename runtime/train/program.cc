@@ -53,6 +53,15 @@ metrics::Registry& ServedRegistry() {
   return endpoint->registry;
 }
 
+// It lives as long as the process, too: whoever takes a session down waits for its checkpoints'
+// writer, and so for a disk that may hang.
+struct Program {
+  WorkerConfig config;
+  Inbox inbox{};
+  std::unique_ptr<Channel> channel{};
+  std::unique_ptr<Session> session{};
+};
+
 Ending BadConfig(const absl::Status& status) {
   return {.exit_code = contract::kExitBadConfig, .message = Message(status)};
 }
@@ -100,15 +109,17 @@ Ending RunTrainer() {
   SetSignals();
   const auto options = ReadOptions();
   if (!options.ok()) return BadConfig(options.status());
-  const auto config = ParseWorkerConfig(env::GetString(contract::kEnvTrainerConfig));
+  auto config = ParseWorkerConfig(env::GetString(contract::kEnvTrainerConfig));
   if (!config.ok()) return BadConfig(config.status());
-  Inbox inbox;
-  auto channel = Channel::Dial(env::GetString(contract::kEnvChannel), inbox);
+  static auto* const program = new Program{.config = *std::move(config)};
+  auto channel = Channel::Dial(env::GetString(contract::kEnvChannel), program->inbox);
   if (!channel.ok()) {
     return {.exit_code = contract::kExitPeerLost, .message = Message(channel.status())};
   }
-  Session session(*config, *options, inbox, **channel, ServedRegistry());
-  return session.Run();
+  program->channel = *std::move(channel);
+  program->session = std::make_unique<Session>(program->config, *options, program->inbox,
+                                               *program->channel, ServedRegistry());
+  return program->session->Run();
 }
 
 }  // namespace ringmaster::train

@@ -24,7 +24,8 @@ absl::StatusOr<SessionOptions> ReadOptions();
 std::string HostPort(const std::string& address, int port);
 
 // The whole program but its exit: dials the launcher, serves metrics, runs the session. The metrics
-// endpoint is still up afterwards; call once, and leave by std::quick_exit.
+// endpoint is still up afterwards, and a checkpoint may still be written; call once, and leave by
+// std::quick_exit.
 Ending RunTrainer();
 
 }  // namespace ringmaster::train

@@ -13,6 +13,7 @@
 #include "common/contract.h"
 #include "common/status.h"
 #include "proto/ringmaster/training/v1alpha1/training_job.api.h"
+#include "runtime/checkpoint/testing.h"
 #include "runtime/train/testing/digits_job.h"
 #include "runtime/train/testing/trainer_process.h"
 
@@ -123,6 +124,24 @@ TEST_F(TrainerProcessTest, SaysThatMemoryIsOutInsteadOfAborting) {
   EXPECT_THAT(worker->Log(), HasSubstr("out of memory"));
 }
 #endif
+
+TEST_F(TrainerProcessTest, LeavesWhenToldToThoughItsDiskHangs) {
+  const auto worker = Start();
+  const v1::Event ready = worker->WaitFor(v1::Event::kReady);
+  const std::filesystem::path hanging =
+      job_.checkpoints() /
+      checkpoint::TemporaryName({.step = 13, .round = 1, .world_size = 1}, 0, "default/digits");
+  std::filesystem::create_directories(job_.checkpoints());
+  const checkpoint::HangingFile disk(hanging);
+  worker->Send(Round(1, 0, {ready.ready().address()}));
+  while (worker->WaitFor(v1::Event::kProgress).progress().step() < 13) {
+  }
+  v1::ToTrainer stop;
+  stop.mutable_command()->mutable_stop()->set_reason("the job was deleted");
+  worker->Send(stop);
+  EXPECT_EQ(worker->WaitForExit(), contract::kExitPeerLost);
+  EXPECT_TRUE(std::filesystem::remove(hanging)) << "nobody has written it";
+}
 
 TEST_F(TrainerProcessTest, LeavesWhenItsLauncherIsGone) {
   const auto worker = Start();

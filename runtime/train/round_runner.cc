@@ -15,6 +15,9 @@
 namespace ringmaster::train {
 namespace {
 
+// How often the ranks ask one another whether the last checkpoint is on disk.
+constexpr Duration kAskPeriod = std::chrono::seconds(1);
+
 bool AllFinite(std::span<const float> values) {
   return std::all_of(values.begin(), values.end(), [](float v) { return std::isfinite(v); });
 }
@@ -234,7 +237,8 @@ absl::Status RoundRunner::AwaitDurable() {
   const SteadyTime deadline = std::chrono::steady_clock::now() + context_.options.flush_timeout;
   while (true) {
     context_.checkpointer.Submit(context_.replica, Patience());
-    const absl::Status mine = context_.checkpointer.WaitUntilDurable(step(), Patience());
+    const absl::Status mine =
+        context_.checkpointer.WaitUntilDurable(step(), std::min(Patience(), kAskPeriod));
     const bool patient =
         absl::IsDeadlineExceeded(mine) && std::chrono::steady_clock::now() < deadline;
     const int64_t part = mine.ok() ? kDurable : patient ? kPending : kFailed;

@@ -75,13 +75,16 @@ Session::Session(const training::v1alpha1::WorkerConfig& config, const SessionOp
 Session::~Session() = default;
 
 Ending Session::Run() {
+  Ending ending;
   try {
-    return RunToTheEnd();
+    ending = RunToTheEnd();
   } catch (const std::bad_alloc&) {
-    return {
+    ending = {
         .exit_code = contract::kExitNoResource,
         .message = "out of memory: the data, the model or the batch is too large for this worker"};
   }
+  communicator_.reset();  // the peers hear of it now, whatever the checkpoints' writer still does
+  return ending;
 }
 
 Ending Session::RunToTheEnd() {
