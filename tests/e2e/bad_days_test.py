@@ -149,6 +149,15 @@ class DamagedCheckpoints(RunTest):
         self.assertEqual(self.check_fallback(newest), expected)
 
 
+def fill(file):
+    """Writes until the disk is full."""
+    try:
+        while True:
+            file.write(bytes(4096))
+    except OSError:
+        pass
+
+
 @unittest.skipUnless(os.geteuid() == 0, "a full disk is a small tmpfs, which only root may mount")
 class FullDisk(RunTest):
     def test_full_disk_is_said_in_status_and_the_old_checkpoint_stays(self):
@@ -162,13 +171,11 @@ class FullDisk(RunTest):
             run.wait_for_step(20)
             wait_until(lambda: run.job()["status"].get("checkpoints"), "a checkpoint")
             with open(disk / "ballast", "wb", buffering=0) as ballast:
-                try:
-                    while True:
-                        ballast.write(bytes(4096))
-                except OSError:
-                    pass
-            events = wait_until(lambda: re.search(r"CheckpointFailed.*", ringmaster(self.folder, "get", "digits", "--events").stdout)
-                                or not run.running(), "the failed checkpoint")
+                def failed():
+                    fill(ballast)  # at each look: what the deletion of an old checkpoint gives back, too
+                    events = ringmaster(self.folder, "get", "digits", "--events").stdout
+                    return re.search(r"CheckpointFailed.*", events) or not run.running()
+                events = wait_until(failed, "the failed checkpoint")
             self.assertNotEqual(events, True, run.text())
             self.assertIn("No space left", events.group(0))
             (disk / "ballast").unlink()
