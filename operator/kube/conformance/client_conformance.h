@@ -37,7 +37,11 @@ class ServerUnderTest {
   // Makes the server forget its watch history and list snapshots. False when it cannot be made to:
   // the tests of expiry are then not run.
   virtual bool ExpireHistory() = 0;
-  // A version of which the server has forgotten what came after it: `old`, now, or an older one.
+  // Whether it collects what has lost its owner. A bare API server does not: the tests of that are
+  // then not run.
+  virtual bool HasControllers() = 0;
+  // A version of which the server has forgotten what came after it, for TrainingJobs: `old`, by
+  // now, or an older one.
   virtual std::string ForgottenVersion(const std::string& old) = 0;
 };
 

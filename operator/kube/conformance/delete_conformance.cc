@@ -8,6 +8,7 @@ namespace {
 constexpr char kFinalizer[] = "ringmaster.dev/test";
 // Of which no kubelet, or what stands for one, takes care.
 constexpr char kNoNode[] = "no-node";
+constexpr char kBareServer[] = "this server runs without its controllers";
 
 Json OwnedBy(Json object, const ResourceType& type, const Json& owner) {
   AddOwnerReference(object, OwnerReference(type, owner));
@@ -92,6 +93,7 @@ TEST_P(ClientConformance, APodThatHasEndedGoesAtOnceThoughItIsBound) {
 }
 
 TEST_P(ClientConformance, WhatAnOwnerOwnsIsCollectedAfterIt) {
+  if (!server_->HasControllers()) GTEST_SKIP() << kBareServer;
   const Json job = Create(kTrainingJob, Job("owner"));
   const Json pod = Create(kPod, OwnedBy(Pod("child"), kTrainingJob, job));
   Create(kConfigMap, OwnedBy(ConfigMap("grandchild"), kPod, pod));
@@ -103,6 +105,7 @@ TEST_P(ClientConformance, WhatAnOwnerOwnsIsCollectedAfterIt) {
 }
 
 TEST_P(ClientConformance, AnObjectWhoseOwnerNeverWasIsCollected) {
+  if (!server_->HasControllers()) GTEST_SKIP() << kBareServer;
   Json job = Create(kTrainingJob, Job("owner"));
   Delete(kTrainingJob, "owner");
   EventuallyGone(kTrainingJob, "owner");
@@ -111,6 +114,7 @@ TEST_P(ClientConformance, AnObjectWhoseOwnerNeverWasIsCollected) {
 }
 
 TEST_P(ClientConformance, AnObjectWithTwoOwnersStaysUntilBothAreGone) {
+  if (!server_->HasControllers()) GTEST_SKIP() << kBareServer;
   const Json first = Create(kTrainingJob, Job("first"));
   const Json second = Create(kTrainingJob, Job("second"));
   Json shared = ConfigMap("shared");
@@ -126,6 +130,7 @@ TEST_P(ClientConformance, AnObjectWithTwoOwnersStaysUntilBothAreGone) {
 }
 
 TEST_P(ClientConformance, OrphaningKeepsWhatWasOwned) {
+  if (!server_->HasControllers()) GTEST_SKIP() << kBareServer;
   const Json job = Create(kTrainingJob, Job("owner"));
   Create(kConfigMap, OwnedBy(ConfigMap("child"), kTrainingJob, job));
   Delete(kTrainingJob, "owner", {.propagation = Propagation::kOrphan});
@@ -134,6 +139,7 @@ TEST_P(ClientConformance, OrphaningKeepsWhatWasOwned) {
 }
 
 TEST_P(ClientConformance, ForegroundDeletionWaitsForWhatBlocksIt) {
+  if (!server_->HasControllers()) GTEST_SKIP() << kBareServer;
   const Json job = Create(kTrainingJob, Job("owner"));
   Json child = OwnedBy(ConfigMap("child"), kTrainingJob, job);
   child["metadata"]["finalizers"] = {kFinalizer};
@@ -148,6 +154,7 @@ TEST_P(ClientConformance, ForegroundDeletionWaitsForWhatBlocksIt) {
 }
 
 TEST_P(ClientConformance, ForegroundDeletionGoesOnWhenADependentLetsGo) {
+  if (!server_->HasControllers()) GTEST_SKIP() << kBareServer;
   const Json job = Create(kTrainingJob, Job("owner"));
   Json child = OwnedBy(ConfigMap("child"), kTrainingJob, job);
   child["metadata"]["finalizers"] = {kFinalizer};

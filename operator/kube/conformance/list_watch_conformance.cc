@@ -171,10 +171,10 @@ TEST_P(ClientConformance, StopWakesAWaitingReader) {
 }
 
 TEST_P(ClientConformance, AWatchFromAForgottenVersionHasExpired) {
-  const std::string old = ListVersion(kLease);
-  Create(kLease, NewObject(kLease, Key("a")));
+  const std::string old = ListVersion(kTrainingJob);
+  Create(kTrainingJob, Job("a"));
   const std::string from = server_->ForgottenVersion(old);
-  const auto stream = client().Watch(kLease, ns_, {.resource_version = from});
+  const auto stream = client().Watch(kTrainingJob, ns_, {.resource_version = from});
   const absl::Status status = stream.ok() ? (*stream)->Next(kDeadline).status() : stream.status();
   EXPECT_EQ(status.code(), absl::StatusCode::kOutOfRange);
   EXPECT_EQ(Reason(status), kReasonExpired);

@@ -34,12 +34,6 @@ TEST_P(ClientConformance, CreateRefusesANameThatIsNoDnsName) {
   EXPECT_NE(std::string(created.status().message()).find("metadata.name"), std::string::npos);
 }
 
-TEST_P(ClientConformance, CreateRefusesAServiceNameThatBeginsWithADigit) {
-  Json service = NewObject(kService, Key("1st"));
-  service["spec"] = {{"clusterIP", "None"}, {"ports", {{{"port", 80}}}}};
-  EXPECT_EQ(client().Create(kService, service).status().code(), absl::StatusCode::kInvalidArgument);
-}
-
 TEST_P(ClientConformance, CreateRefusesAResourceVersion) {
   Json object = ConfigMap("a");
   object["metadata"]["resourceVersion"] = "1";

@@ -17,6 +17,7 @@ class MemoryServer : public ServerUnderTest {
     store_->ExpireHistory();
     return true;
   }
+  bool HasControllers() override { return true; }
   std::string ForgottenVersion(const std::string& old) override {
     store_->ExpireHistory();
     return old;

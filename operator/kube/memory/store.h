@@ -8,7 +8,8 @@
 //
 // Where it differs from a server: objects are collected at once instead of in the background;
 // namespaces exist without being created; spec.nodeName of a pod may be set by Update (there is no
-// binding subresource); nothing but pods is defaulted unless an admission hook does.
+// binding subresource); nothing but pods is defaulted unless an admission hook does; a service's
+// name may not begin with a digit, which Kubernetes 1.36 allows and older ones do not.
 //
 //   RM_ASSIGN_OR_RETURN(auto store, memory::MemoryStore::Open({.journal_path = dir /
 //   "store.journal"})); store->SetAdmission(kube::kTrainingJob, api::Admission());

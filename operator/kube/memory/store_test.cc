@@ -93,6 +93,13 @@ TEST(StoreTest, UidsAreVersion4AndNeverRepeat) {
   EXPECT_EQ(uids.size(), 500u);
 }
 
+TEST(StoreTest, RefusesAServiceNameThatBeginsWithADigitAsServersBefore136Do) {
+  auto store = *MemoryStore::Open({});
+  Json service = NewObject(kService, {"ns", "1st"});
+  service["spec"] = {{"clusterIP", "None"}, {"ports", {{{"port", 80}}}}};
+  EXPECT_EQ(store->Create(kService, service).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
 TEST(StoreTest, ATypeThatIsNotServedIsNotFound) {
   auto store = *MemoryStore::Open({});
   constexpr ResourceType kOther{"apps", "v1", "deployments", "Deployment"};

@@ -152,6 +152,7 @@ absl::Status Caller::Repeat(HttpRequest request, bool repeatable, const Attempt&
     const Outcome outcome =
         attempt(transport, request, std::min(deadline, Now() + options_.attempt_timeout));
     if (outcome.status.ok()) return outcome.status;
+    if (!Pause(Now())) return Stopped();
     if (outcome.http_code == 401 && config_.credentials && !renewed) {
       config_.credentials->Refused(credentials);
       renewed = true;

@@ -33,10 +33,9 @@ bool Exchange::AwaitEnd(SteadyTime deadline) {
 }
 
 void Exchange::Cancel() {
-  // First the token: what the library reports from now on is ignored, and a write that was paused
-  // finds its connection closed.
-  cancel_.cancel();
+  // In this order: a reader must learn of the stop before the library reports a broken connection.
   body_->Stop();
+  cancel_.cancel();
 }
 
 void Exchanges::Add(const std::shared_ptr<Exchange>& exchange) {

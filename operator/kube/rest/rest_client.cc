@@ -180,6 +180,10 @@ absl::StatusOr<std::unique_ptr<WatchStream>> RestClient::Watch(const ResourceTyp
 absl::StatusOr<Json> RestClient::Create(const ResourceType& type, const Json& object) {
   const ObjectKey key = KeyOf(object);
   if (type.namespaced && key.ns.empty()) return BadRequest("metadata.namespace is empty");
+  // The server calls this an internal error of its own, which would be tried again.
+  if (!ResourceVersion(object).empty()) {
+    return BadRequest("resourceVersion should not be set on objects to be created");
+  }
   RM_ASSIGN_OR_RETURN(HttpRequest request,
                       WithBody("POST", CollectionPath(type, key.ns), kJson, object));
   // Repeated, it finds the name taken; a name that the server makes up would be another each time.
