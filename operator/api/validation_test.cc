@@ -173,7 +173,7 @@ TEST(AdmissionTest, KeepsImmutableFieldsOnUpdate) {
   object["spec"]["managedBy"] = "someone.else/x";
   object["spec"]["trainer"]["seed"] = 2;
   const std::string message = Message(AdmitTrainingJob(object, &current));
-  EXPECT_THAT(message, HasSubstr("spec.trainer.seed: cannot change once it is set"));
+  EXPECT_THAT(message, HasSubstr("spec.trainer: cannot change once it is set"));
   EXPECT_THAT(message, HasSubstr("spec.managedBy: cannot change once it is set"));
 }
 

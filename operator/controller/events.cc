@@ -20,13 +20,6 @@ std::string_view Text(EventType type) {
   return type == EventType::kNormal ? "Normal" : "Warning";
 }
 
-// At most `limit` bytes, cut between UTF-8 characters.
-std::string Cut(const std::string& text, std::size_t limit) {
-  if (text.size() <= limit) return text;
-  while (limit > 0 && (static_cast<unsigned char>(text[limit]) & 0xC0) == 0x80) --limit;
-  return text.substr(0, limit);
-}
-
 std::string EventName(const kube::Json& object, const EventNote& note) {
   const std::string what =
       fmt::format("{}\n{}\n{}\n{}", kube::Uid(object), Text(note.type), note.reason, note.message);
@@ -35,6 +28,13 @@ std::string EventName(const kube::Json& object, const EventNote& note) {
 }
 
 }  // namespace
+
+std::string CutMessage(const std::string& text) {
+  std::size_t length = kMessageLength;
+  if (text.size() <= length) return text;
+  while (length > 0 && (static_cast<unsigned char>(text[length]) & 0xC0) == 0x80) --length;
+  return text.substr(0, length);
+}
 
 EventRecorder::EventRecorder(kube::Client& client, const Clock& clock, std::string component)
     : client_(client), clock_(clock), component_(std::move(component)) {}
@@ -52,7 +52,7 @@ absl::Status EventRecorder::Record(const kube::ResourceType& type, const kube::J
                              {"resourceVersion", kube::ResourceVersion(object)}};
   event["type"] = std::string(Text(note.type));
   event["reason"] = note.reason;
-  event["message"] = Cut(note.message, kMessageLength);
+  event["message"] = CutMessage(note.message);
   event["source"] = {{"component", component_}};
   event["firstTimestamp"] = now;
   event["lastTimestamp"] = now;

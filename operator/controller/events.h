@@ -25,6 +25,9 @@ struct EventNote {
   std::string message;  // one sentence for a person; at most 1024 bytes are kept
 };
 
+// What an event keeps of a message: its first 1,024 bytes, cut between UTF-8 characters.
+std::string CutMessage(const std::string& text);
+
 // Thread-safe. Blocks as the client does.
 class EventRecorder {
  public:

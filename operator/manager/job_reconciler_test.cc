@@ -23,8 +23,7 @@ class ForgottenJobs : public WorkerLink {
  public:
   reconcile::WorkersView SnapshotFor(const kube::ObjectKey&) override { return {}; }
   void Announce(const kube::ObjectKey&, const reconcile::Announcement&) override {}
-  void Send(const kube::ObjectKey&, const std::string&, const reconcile::WorkerCommand&) override {
-  }
+  void Send(const kube::ObjectKey&, const std::string&, const reconcile::WorkerCommand&) override {}
   void Forget(const kube::ObjectKey& job) override { names.push_back(job.name); }
 
   std::vector<std::string> names;

@@ -6,6 +6,7 @@ namespace ringmaster::reconcile {
 namespace {
 
 constexpr std::size_t kAlwaysKept = 8;
+constexpr std::size_t kMostKept = 256;  // a status must fit into an API object
 
 bool Within(const training::v1alpha1::Incident& incident, Duration window, Time now) {
   return incident.time && *incident.time > now - window;
@@ -61,7 +62,7 @@ int CountWithin(const std::vector<training::v1alpha1::Incident>& recent, Cause c
 }
 
 void Prune(std::vector<training::v1alpha1::Incident>& recent, Duration window, Time now) {
-  std::size_t drop = 0;
+  std::size_t drop = recent.size() > kMostKept ? recent.size() - kMostKept : 0;
   while (recent.size() - drop > kAlwaysKept && !Within(recent[drop], window, now)) ++drop;
   recent.erase(recent.begin(), recent.begin() + static_cast<std::ptrdiff_t>(drop));
 }

@@ -23,7 +23,7 @@ int CountWithin(const std::vector<training::v1alpha1::Incident>& recent, Cause c
                 Duration window, Time now);
 
 // Forgets incidents that no window can count any more. The latest few stay, for people and for
-// telling the consequences of the last one from a new one.
+// telling the consequences of the last one from a new one. Never more than 256 stay.
 void Prune(std::vector<training::v1alpha1::Incident>& recent, Duration window, Time now);
 
 }  // namespace ringmaster::reconcile

@@ -31,5 +31,12 @@ TEST(BudgetTest, ForgetsOldIncidentsButForTheLatest) {
   EXPECT_EQ(recent.back().round, 19);
 }
 
+TEST(BudgetTest, KeepsABoundedNumberOfIncidentsHoweverManyTheWindowHolds) {
+  const Time now = FakeClock().Now();
+  std::vector<Incident> recent(1000, Incident{.time = now});
+  Prune(recent, seconds(50), now);
+  EXPECT_EQ(recent.size(), 256u);
+}
+
 }  // namespace
 }  // namespace ringmaster::reconcile

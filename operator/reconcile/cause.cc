@@ -223,7 +223,9 @@ Verdict Classify(const PodFacts* pod, const WorkerView* view, bool native) {
     verdict.what = WithWords("failed without an exit code", pod->message);
   } else {
     verdict.cause = Cause::kHang;
-    verdict.what = "went silent";
+    verdict.what = view != nullptr && view->connected
+                       ? "hangs: its launcher is there, but its peers hear nothing of its trainer"
+                       : "went silent";
   }
   return verdict;
 }

@@ -11,15 +11,36 @@
 namespace ringmaster::reconcile {
 namespace {
 
-// Whether a peer has said, in the round in force, that this member is lost.
-bool PeersSayLost(const Pass& pass, const Slot& slot) {
-  if (slot.member == nullptr) return false;
+// When a peer first said, in the round in force, that this member is lost.
+std::optional<Time> AccusedAt(const Pass& pass, const Slot& slot) {
+  std::optional<Time> first;
+  if (slot.member == nullptr) return first;
   for (const WorkerView& view : pass.in.workers.workers) {
     for (const PeerLostReport& report : view.peers_lost) {
-      if (report.round == pass.status.round && report.rank == slot.member->rank) return true;
+      if (report.round != pass.status.round || report.rank != slot.member->rank) continue;
+      first = std::min(first.value_or(report.time), report.time);
     }
   }
-  return false;
+  return first;
+}
+
+// Whether this member's trainer has itself given the round up, or gone on in it since: one that is
+// merely blamed for another's silence does either.
+bool SpokeSince(const Pass& pass, const WorkerView& view, Time accused) {
+  const bool gave_up =
+      std::any_of(view.peers_lost.begin(), view.peers_lost.end(),
+                  [&](const PeerLostReport& report) { return report.round == pass.status.round; });
+  return gave_up || (view.progress && view.progress->time > accused);
+}
+
+// A launcher that is there with a trainer that is stuck: only the peers see it.
+std::optional<Time> HungTrainer(Pass& pass, const Slot& slot) {
+  const std::optional<Time> accused = AccusedAt(pass, slot);
+  if (!pass.Native() || !accused || SpokeSince(pass, *slot.view, *accused)) return std::nullopt;
+  const Time patience_ends = *accused + pass.in.settings.reconnect_timeout;
+  if (pass.now >= patience_ends) return *accused;
+  pass.WakeAt(patience_ends);
+  return std::nullopt;
 }
 
 // When the silence of a running member began. One that this operator has never heard of is silent
@@ -34,9 +55,9 @@ Time SilentSince(const Pass& pass, const Slot& slot) {
 
 std::optional<Time> SilentLoss(Pass& pass, const Slot& slot) {
   if (slot.member == nullptr || !slot.pod->Running()) return std::nullopt;
-  if (slot.view != nullptr && slot.view->connected) return std::nullopt;
-  const Duration patience = PeersSayLost(pass, slot) ? pass.in.settings.reconnect_timeout / 2
-                                                     : pass.in.settings.reconnect_timeout;
+  if (slot.view != nullptr && slot.view->connected) return HungTrainer(pass, slot);
+  const Duration patience = AccusedAt(pass, slot) ? pass.in.settings.reconnect_timeout / 2
+                                                  : pass.in.settings.reconnect_timeout;
   const Time since = SilentSince(pass, slot);
   if (pass.now >= since + patience) return since;
   pass.WakeAt(since + patience);

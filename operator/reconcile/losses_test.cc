@@ -26,6 +26,37 @@ TEST(LossesTest, WaitsHalfAsLongWhenAPeerSaysSo) {
   EXPECT_EQ(Reconcile(observed).status->restarts->by_cause["Hang"], 1);
 }
 
+TEST(LossesTest, TakesAConnectedWorkerThatItsPeersHearNothingOfForHung) {
+  Observed observed = Training(3);
+  View(observed, 0).peers_lost.push_back({.round = 1, .rank = 1, .time = observed.now});
+  const Decision waiting = Reconcile(observed);
+  EXPECT_FALSE(waiting.status->restarts);
+  EXPECT_EQ(Wait(waiting), seconds(20));
+  observed.now += seconds(20);
+  const Decision lost = Reconcile(observed);
+  EXPECT_EQ(lost.status->restarts->by_cause.at("Hang"), 1);
+  EXPECT_EQ(DeletedPods(lost), std::vector<std::string>{"digits-1-0"});
+}
+
+TEST(LossesTest, TakesABlamedWorkerThatGaveTheRoundUpItselfForNoCulprit) {
+  Observed observed = Training(3);
+  const Time accused = observed.now;
+  View(observed, 0).peers_lost.push_back({.round = 1, .rank = 1, .time = accused});
+  View(observed, 1).peers_lost.push_back({.round = 1, .rank = 2, .time = accused + seconds(1)});
+  observed.now += seconds(21);
+  const Decision decision = Reconcile(observed);
+  EXPECT_EQ(DeletedPods(decision), std::vector<std::string>{"digits-2-0"});
+}
+
+TEST(LossesTest, TakesABlamedWorkerThatWentOnSinceForNoCulprit) {
+  Observed observed = Training(2);
+  View(observed, 0).peers_lost.push_back({.round = 1, .rank = 1, .time = observed.now});
+  View(observed, 1).progress =
+      ProgressReport{.round = 1, .step = 9, .time = observed.now + seconds(1)};
+  observed.now += seconds(60);
+  EXPECT_FALSE(Reconcile(observed).status->restarts);
+}
+
 TEST(LossesTest, IgnoresWhatPeersSaidInAnEarlierRound) {
   Observed observed = Training(2);
   View(observed, 1).connected = false;

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "operator/controller/events.h"
 #include "operator/reconcile/budget.h"
 #include "operator/reconcile/conditions.h"
 #include "operator/reconcile/losses.h"
@@ -45,7 +46,7 @@ void RecordIncident(Pass& pass, const Loss& root, const std::string& sentence) {
        .pod = root.pod,
        .rank = member == nullptr ? std::nullopt : std::optional<std::int32_t>(member->rank),
        .exit_code = root.verdict.exit_code,
-       .message = WithLog(sentence, root),
+       .message = controller::CutMessage(WithLog(sentence, root)),
        .time = pass.now});
   Prune(counts.recent, Window(pass), pass.now);
   if (member != nullptr) pass.lost().detect += Seconds(pass.now - root.since);

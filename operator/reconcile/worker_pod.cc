@@ -1,5 +1,7 @@
 #include "operator/reconcile/worker_pod.h"
 
+#include <algorithm>
+#include <cstdint>
 #include <string_view>
 
 #include "common/contract.h"
@@ -50,7 +52,18 @@ std::string LaunchMode(const Pass& pass) {
   return v1::ToJson(pass.spec.launch.value_or(v1::Launch{})).value("mode", "Exec");
 }
 
-void AddEnvironment(const Pass& pass, Json& container) {
+// The launcher kills its program a little before the cluster kills the launcher, which would leave
+// no time to tell of the end.
+void AddGracePeriod(const Json& spec, Json& env) {
+  constexpr std::int64_t kHeadStart = 5;
+  const auto grace = spec.find("terminationGracePeriodSeconds");
+  if (grace == spec.end() || !grace->is_number_integer()) return;
+  if (HasEnv(env, contract::kEnvGraceSeconds)) return;
+  const std::int64_t seconds = std::max<std::int64_t>(grace->get<std::int64_t>() - kHeadStart, 1);
+  SetEnv(env, {{"name", contract::kEnvGraceSeconds}, {"value", std::to_string(seconds)}});
+}
+
+void AddEnvironment(const Pass& pass, const Json& spec, Json& container) {
   Json& env = container["env"];
   if (!env.is_array()) env = Json::array();
   for (const auto& [name, value] : pass.in.settings.worker_env) {
@@ -64,6 +77,7 @@ void AddEnvironment(const Pass& pass, Json& container) {
   SetEnv(env, {{"name", contract::kEnvRendezvous}, {"value", pass.in.settings.rendezvous}});
   SetEnv(env, {{"name", contract::kEnvWorkspace}, {"value", pass.in.settings.workspace}});
   SetEnv(env, {{"name", contract::kEnvLaunchMode}, {"value", LaunchMode(pass)}});
+  AddGracePeriod(spec, env);
   if (pass.Native()) {
     SetEnv(env, {{"name", contract::kEnvTrainerConfig}, {"value", WorkerConfigJson(pass)}});
   }
@@ -132,7 +146,7 @@ Json BuildWorkerPod(const Pass& pass, int index, int incarnation) {
   }
   Json& container = WorkerContainer(pass, spec);
   PutLauncherFirst(pass, container);
-  AddEnvironment(pass, container);
+  AddEnvironment(pass, spec, container);
   AddCheckpointVolume(pass, spec, container);
   return pod;
 }

@@ -32,6 +32,17 @@ TEST(WorkerPodTest, NeedsNoTemplateForTheNativeTrainer) {
   EXPECT_EQ(config["checkpoint"]["directory"], "checkpoints");
 }
 
+TEST(WorkerPodTest, GivesTheLauncherLessTimeThanTheTemplateGivesThePod) {
+  Observed observed = testing::Created(1);
+  EXPECT_FALSE(
+      Environment(BuildWorkerPod(Pass(observed), 0, 0)).contains("RINGMASTER_GRACE_SECONDS"));
+  for (const auto& [grace, expected] : {std::pair(60, "55"), std::pair(3, "1")}) {
+    observed.job.spec.workers.template_ = {{"spec", {{"terminationGracePeriodSeconds", grace}}}};
+    EXPECT_EQ(Environment(BuildWorkerPod(Pass(observed), 0, 0))["RINGMASTER_GRACE_SECONDS"],
+              expected);
+  }
+}
+
 TEST(WorkerPodTest, PassesTheTemplateOnWhole) {
   Observed observed = testing::Created(1);
   observed.job.spec.workers.template_ = Json::parse(R"({
