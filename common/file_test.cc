@@ -1,28 +1,23 @@
 #include "common/file.h"
 
 #include <signal.h>
-#include <stdlib.h>
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
 #include "common/status.h"
+#include "common/temporary_folder.h"
 
 namespace ringmaster {
 namespace {
 
 class FileTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    char pattern[] = "/tmp/ringmaster-file-XXXXXX";
-    ASSERT_NE(::mkdtemp(pattern), nullptr);
-    directory_ = pattern;
-  }
-  void TearDown() override { std::filesystem::remove_all(directory_); }
   size_t FilesInDirectory() const {
     return std::distance(std::filesystem::directory_iterator(directory_), {});
   }
-  std::filesystem::path directory_;
+  const TemporaryFolder folder_ = TemporaryFolder::Make().value();
+  const std::filesystem::path directory_ = folder_.path();
 };
 
 TEST_F(FileTest, AtomicWriteReplacesTheContentAndLeavesNoTemporaryFile) {

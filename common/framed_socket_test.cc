@@ -9,6 +9,8 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
+#include "common/temporary_folder.h"
+
 namespace ringmaster {
 namespace {
 
@@ -105,9 +107,8 @@ TEST(FramedSocketTest, WakesAReaderOnShutdown) {
 }
 
 TEST(FramedSocketTest, DialsAUnixSocket) {
-  std::string directory = (std::filesystem::temp_directory_path() / "rm-XXXXXX").string();
-  ASSERT_NE(::mkdtemp(directory.data()), nullptr);
-  const std::string path = directory + "/s";
+  const TemporaryFolder folder = TemporaryFolder::Make().value();
+  const std::string path = folder.path() / "s";
   UniqueFd listener(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
@@ -120,7 +121,6 @@ TEST(FramedSocketTest, DialsAUnixSocket) {
   FramedSocket accepted(UniqueFd(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC)));
   ASSERT_TRUE((*dialled)->Send("hello").ok());
   EXPECT_EQ(*accepted.ReceiveWithin(seconds(30)), "hello");
-  std::filesystem::remove_all(directory);
 }
 
 TEST(FramedSocketTest, NamesThePathThatNobodyListensAt) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "common/file.h"
+#include "common/temporary_folder.h"
 
 namespace ringmaster::log {
 namespace {
@@ -24,12 +25,11 @@ TEST(LogTest, UnknownLevelFallsBackToTheGivenOne) {
 }
 
 TEST(LogTest, LinesGoToTheFileOnceItIsSet) {
-  const std::string path = ::testing::TempDir() + "ringmaster-log-test.log";
-  std::filesystem::remove(path);
+  const TemporaryFolder folder = TemporaryFolder::Make().value();
+  const std::string path = folder.path() / "log";
   ASSERT_TRUE(ToFile(path).ok());
   Info("hello", {{"n", 1}});
   EXPECT_NE(ReadFile(path).value().find("info    hello  n=1\n"), std::string::npos);
-  std::filesystem::remove(path);
 }
 
 }  // namespace

@@ -6,8 +6,8 @@
 #include "common/file.h"
 #include "common/log.h"
 #include "common/status.h"
+#include "common/temporary_folder.h"
 #include "launcher/foreign_env.h"
-#include "launcher/private_folder.h"
 #include "launcher/workload.h"
 
 namespace ringmaster::launcher {
@@ -29,7 +29,7 @@ class ForeignWorkload : public Workload {
   // Nothing runs before the first round: the program would not know its rank.
   absl::Status Begin() override {
     if (context_.options.mode != LaunchMode::kMpi) return absl::OkStatus();
-    RM_ASSIGN_OR_RETURN(PrivateFolder folder, PrivateFolder::Make());
+    RM_ASSIGN_OR_RETURN(TemporaryFolder folder, TemporaryFolder::Make());
     folder_.emplace(std::move(folder));
     return absl::OkStatus();
   }
@@ -77,7 +77,7 @@ class ForeignWorkload : public Workload {
   absl::Status Start(const Round& round) {
     std::string hostfile;
     if (folder_) {
-      hostfile = folder_->path() + "/hosts";
+      hostfile = folder_->path() / "hosts";
       RM_RETURN_IF_ERROR(WriteFileAtomically(hostfile, std::string_view(Hostfile(round))));
     }
     return context_.program.Start(
@@ -95,8 +95,8 @@ class ForeignWorkload : public Workload {
   }
 
   WorkloadContext context_;
-  std::optional<PrivateFolder> folder_;  // of the host file
-  std::optional<Round> pending_;         // to be started when the present one has ended
+  std::optional<TemporaryFolder> folder_;  // of the host file
+  std::optional<Round> pending_;           // to be started when the present one has ended
   std::int64_t round_ = 0;
   bool leaving_ = false;
 };

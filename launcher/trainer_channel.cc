@@ -13,24 +13,24 @@
 namespace ringmaster::launcher {
 namespace {
 
-constexpr char kSocketName[] = "/channel";
+constexpr char kSocketName[] = "channel";
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<TrainerChannel>> TrainerChannel::Open(EventLoop& loop,
                                                                      OnEvent event) {
-  RM_ASSIGN_OR_RETURN(PrivateFolder folder, PrivateFolder::Make());
+  RM_ASSIGN_OR_RETURN(TemporaryFolder folder, TemporaryFolder::Make());
   std::unique_ptr<TrainerChannel> channel(
       new TrainerChannel(loop, std::move(event), std::move(folder)));
   RM_RETURN_IF_ERROR(channel->Listen());
   return channel;
 }
 
-TrainerChannel::TrainerChannel(EventLoop& loop, OnEvent event, PrivateFolder folder)
+TrainerChannel::TrainerChannel(EventLoop& loop, OnEvent event, TemporaryFolder folder)
     : loop_(loop),
       event_(std::move(event)),
       folder_(std::move(folder)),
-      path_(folder_.path() + kSocketName) {}
+      path_(folder_.path() / kSocketName) {}
 
 TrainerChannel::~TrainerChannel() {
   if (listener_.valid()) loop_.Unwatch(listener_.get());

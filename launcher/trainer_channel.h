@@ -12,8 +12,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/framed_socket.h"
+#include "common/temporary_folder.h"
 #include "launcher/event_loop.h"
-#include "launcher/private_folder.h"
 #include "ringmaster/rendezvous/v1/channel.pb.h"
 
 namespace ringmaster::launcher {
@@ -39,7 +39,7 @@ class TrainerChannel {
  private:
   static constexpr size_t kQueueLimit = size_t{32} << 20;
 
-  TrainerChannel(EventLoop& loop, OnEvent event, PrivateFolder folder);
+  TrainerChannel(EventLoop& loop, OnEvent event, TemporaryFolder folder);
   absl::Status Listen();
   void Accept();
   void Ready(short events);
@@ -51,7 +51,7 @@ class TrainerChannel {
 
   EventLoop& loop_;
   const OnEvent event_;
-  PrivateFolder folder_;
+  TemporaryFolder folder_;
   const std::string path_;
   UniqueFd listener_;
   UniqueFd connection_;

@@ -1,12 +1,11 @@
 #include "operator/local/manifest_folder.h"
 
-#include <unistd.h>
-
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
 #include "common/file.h"
 #include "common/status.h"
+#include "common/temporary_folder.h"
 #include "operator/kube/memory/store.h"
 #include "operator/kube/object.h"
 
@@ -21,8 +20,6 @@ std::string Manifest(const std::string& name, int replicas) {
 
 class ManifestFolderTest : public ::testing::Test {
  protected:
-  void SetUp() override { ASSERT_TRUE(MakeDirectories(path_).ok()); }
-  void TearDown() override { std::filesystem::remove_all(path_); }
   void Write(const std::string& file, const std::string& text) {
     ASSERT_TRUE(WriteFileAtomically(path_ / file, text).ok());
   }
@@ -31,8 +28,8 @@ class ManifestFolderTest : public ::testing::Test {
     return job.ok() ? *job : kube::Json();
   }
 
-  const std::filesystem::path path_ =
-      ::testing::TempDir() + "ringmaster-manifests-" + std::to_string(::getpid());
+  const TemporaryFolder temporary_ = TemporaryFolder::Make().value();
+  const std::filesystem::path path_ = temporary_.path();
   std::unique_ptr<kube::memory::MemoryStore> store_ = kube::memory::MemoryStore::Open({}).value();
   ManifestFolder folder_{path_, *store_};
 };

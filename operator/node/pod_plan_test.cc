@@ -8,6 +8,7 @@
 
 #include "common/file.h"
 #include "common/status.h"
+#include "common/temporary_folder.h"
 #include "operator/node/volumes.h"
 
 namespace ringmaster::node {
@@ -126,12 +127,11 @@ TEST(PodPlanTest, QuantityThatIsNoneIsRefused) {
 
 TEST(PodPlanTest, ConfigMapVolumeBecomesFiles) {
   PlanContext context = Context();
-  context.volume_directory =
-      ::testing::TempDir() + "ringmaster-plan-test-" + std::to_string(::getpid());
+  const TemporaryFolder folder = TemporaryFolder::Make().value();
+  context.volume_directory = folder.path();
   const Json pod = Pod("", R"("volumes": [{"name": "c", "configMap": {"name": "settings"}}])");
   ASSERT_TRUE(MaterialiseVolumes(pod, context).ok());
   EXPECT_EQ(ReadFile(context.volume_directory + "/c/rate").value(), "0.1");
-  std::filesystem::remove_all(context.volume_directory);
 }
 
 }  // namespace

@@ -1,7 +1,6 @@
 #include "operator/node/process.h"
 
 #include <chrono>
-#include <filesystem>
 #include <future>
 #include <poll.h>
 #include <signal.h>
@@ -12,6 +11,7 @@
 
 #include "common/file.h"
 #include "common/status.h"
+#include "common/temporary_folder.h"
 
 namespace ringmaster::node {
 namespace {
@@ -23,13 +23,11 @@ using namespace std::chrono_literals;
 class ProcessTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    std::filesystem::remove(log_);
     auto supervisor =
         ProcessSupervisor::Create([this](pid_t, ProcessExit exit) { ended_.set_value(exit); });
     ASSERT_TRUE(supervisor.ok());
     supervisor_ = *std::move(supervisor);
   }
-  void TearDown() override { std::filesystem::remove(log_); }
 
   absl::StatusOr<pid_t> StartScript(const std::string& script,
                                     std::vector<std::string> environment = {}) {
@@ -51,8 +49,8 @@ class ProcessTest : public ::testing::Test {
     return false;
   }
 
-  const std::string log_ =
-      ::testing::TempDir() + "ringmaster-process-test-" + std::to_string(::getpid());
+  const TemporaryFolder folder_ = TemporaryFolder::Make().value();
+  const std::string log_ = folder_.path() / "log";
   std::promise<ProcessExit> ended_;
   std::unique_ptr<ProcessSupervisor> supervisor_;
 };

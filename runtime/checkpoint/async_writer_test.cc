@@ -63,7 +63,7 @@ class FileSizeLimit {
 };
 
 TEST(AsyncWriterTest, ReportsTheDigestOfTheFileThatItWrote) {
-  TemporaryDirectory directory;
+  CheckpointFolder directory;
   Results results;
   AsyncWriter writer(directory.path() / "made" / "when" / "missing", kTestJob, results.Sink());
   const TestState state(1);
@@ -79,7 +79,7 @@ TEST(AsyncWriterTest, ReportsTheDigestOfTheFileThatItWrote) {
 }
 
 TEST(AsyncWriterTest, WritesTheValuesOfTheMomentOfSubmission) {
-  TemporaryDirectory directory;
+  CheckpointFolder directory;
   Results results;
   AsyncWriter writer(directory.path(), kTestJob, results.Sink());
   std::vector<float> weights(1000, 1.0F);
@@ -105,7 +105,7 @@ TEST(AsyncWriterTest, WritesTheValuesOfTheMomentOfSubmission) {
 }
 
 TEST(AsyncWriterTest, ReportsADiskThatRefusesAndKeepsTheCheckpointBefore) {
-  TemporaryDirectory directory;
+  CheckpointFolder directory;
   Results results;
   AsyncWriter writer(directory.path(), kTestJob, results.Sink());
   const std::vector<float> weights(1 << 16, 1.0F);
@@ -132,7 +132,7 @@ TEST(AsyncWriterTest, ReportsADiskThatRefusesAndKeepsTheCheckpointBefore) {
 }
 
 TEST(AsyncWriterTest, LeavesACheckpointOutWhenTheDiskHangs) {
-  TemporaryDirectory directory;
+  CheckpointFolder directory;
   HangingFile disk(directory.path() / TemporaryName(Id(1), 0, kTestJob));
   Results results;
   AsyncWriter writer(directory.path(), kTestJob, results.Sink());
@@ -155,7 +155,7 @@ TEST(AsyncWriterTest, LeavesACheckpointOutWhenTheDiskHangs) {
 }
 
 TEST(AsyncWriterTest, ReportsADirectoryThatCannotBeMade) {
-  TemporaryDirectory directory;
+  CheckpointFolder directory;
   Spill(directory.path() / "file", "in the way");
   Results results;
   AsyncWriter writer(directory.path() / "file" / "checkpoints", kTestJob, results.Sink());

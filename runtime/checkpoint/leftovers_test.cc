@@ -16,7 +16,7 @@ CheckpointId Id(int64_t step, int64_t round, int world = 1) {
 }
 
 TEST(LeftoversTest, RemovesTheFilesOfADroppedCheckpointAndNoOther) {
-  TemporaryDirectory directory;
+  CheckpointFolder directory;
   WriteCheckpoint(directory.path(), Id(10, 1, 2), TestState(1));
   WriteCheckpoint(directory.path(), Id(20, 1, 2), TestState(2));
   EXPECT_TRUE(RemoveCheckpoint(directory.path(), Id(10, 1, 2)).ok());
@@ -26,7 +26,7 @@ TEST(LeftoversTest, RemovesTheFilesOfADroppedCheckpointAndNoOther) {
 }
 
 TEST(LeftoversTest, RemovesWhatEarlierRoundsLeftBehind) {
-  TemporaryDirectory directory;
+  CheckpointFolder directory;
   const CheckpointRef existing = WriteCheckpoint(directory.path(), Id(10, 1), TestState(1));
   WriteCheckpoint(directory.path(), Id(20, 2), TestState(2));  // never reached status
   Spill(directory.path() / TemporaryName(Id(30, 2), 0, kTestJob), "half");
@@ -38,7 +38,7 @@ TEST(LeftoversTest, RemovesWhatEarlierRoundsLeftBehind) {
 }
 
 TEST(LeftoversTest, KnowsItsOwnFileByTheHeaderAlone) {
-  TemporaryDirectory directory;
+  CheckpointFolder directory;
   // So many tensors that the header is longer than what is read at first.
   const std::vector<float> one = {1};
   std::vector<TensorView> many;
@@ -57,7 +57,7 @@ TEST(LeftoversTest, KnowsItsOwnFileByTheHeaderAlone) {
 }
 
 TEST(LeftoversTest, LeavesEverybodyElsesFilesAlone) {
-  TemporaryDirectory directory;
+  CheckpointFolder directory;
   WriteCheckpoint(directory.path(), Id(10, 1), TestState(1), "default/other");
   WriteCheckpoint(directory.path(), Id(20, 3), TestState(2));  // of the current round
   Spill(directory.path() / "notes.txt", "mine");

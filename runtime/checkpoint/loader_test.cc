@@ -19,7 +19,7 @@ class LoaderTest : public ::testing::Test {
     return directory_.path() / ShardFileName(Id(world), rank);
   }
 
-  TemporaryDirectory directory_;
+  CheckpointFolder directory_;
   TestState state_{5};
 };
 

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdlib>
 #include <fcntl.h>
 #include <filesystem>
 #include <fstream>
@@ -18,27 +17,20 @@
 #include <sys/stat.h>
 
 #include "common/file.h"
+#include "common/temporary_folder.h"
 #include "runtime/checkpoint/safetensors.h"
 #include "runtime/checkpoint/shard_file.h"
 #include "runtime/checkpoint/shard_name.h"
 
 namespace ringmaster::checkpoint {
 
-class TemporaryDirectory {
+class CheckpointFolder {
  public:
-  TemporaryDirectory() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "checkpoint-XXXXXX").string();
-    path_ = mkdtemp(pattern.data());
-  }
-  ~TemporaryDirectory() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  const std::filesystem::path& path() const { return path_; }
+  const std::filesystem::path& path() const { return folder_.path(); }
 
   std::vector<std::string> Names() const {
     std::vector<std::string> names;
-    for (const auto& entry : std::filesystem::directory_iterator(path_)) {
+    for (const auto& entry : std::filesystem::directory_iterator(path())) {
       names.push_back(entry.path().filename().string());
     }
     std::sort(names.begin(), names.end());
@@ -46,7 +38,7 @@ class TemporaryDirectory {
   }
 
  private:
-  std::filesystem::path path_;
+  const TemporaryFolder folder_ = TemporaryFolder::Make().value();
 };
 
 // A disk that hangs: whoever opens `path` to write waits until LetGo, is then told that a pipe

@@ -2,13 +2,11 @@
 #ifndef RINGMASTER_RUNTIME_DATA_TEMPORARY_FILE_H_
 #define RINGMASTER_RUNTIME_DATA_TEMPORARY_FILE_H_
 
-#include <filesystem>
 #include <fstream>
-#include <stdlib.h>
 #include <string>
 #include <string_view>
 
-#include <gtest/gtest.h>
+#include "common/temporary_folder.h"
 
 namespace ringmaster::data {
 
@@ -17,19 +15,14 @@ class TemporaryFile {
   static constexpr char kName[] = "data.txt";
 
   explicit TemporaryFile(std::string_view content) {
-    std::string pattern = (std::filesystem::temp_directory_path() / "rm-data-XXXXXX").string();
-    directory_ = ::mkdtemp(pattern.data());
-    std::ofstream(directory_ / kName, std::ios::binary) << content;
+    std::ofstream(path(), std::ios::binary) << content;
   }
-  ~TemporaryFile() { std::filesystem::remove_all(directory_); }
-  TemporaryFile(const TemporaryFile&) = delete;
-  TemporaryFile& operator=(const TemporaryFile&) = delete;
 
-  std::string workspace() const { return directory_.string(); }
-  std::string path() const { return (directory_ / kName).string(); }
+  std::string workspace() const { return folder_.path(); }
+  std::string path() const { return folder_.path() / kName; }
 
  private:
-  std::filesystem::path directory_;
+  const TemporaryFolder folder_ = TemporaryFolder::Make().value();
 };
 
 }  // namespace ringmaster::data

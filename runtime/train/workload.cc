@@ -8,6 +8,7 @@
 
 #include "common/sha256.h"
 #include "common/status.h"
+#include "common/text.h"
 #include "proto/ringmaster/training/v1alpha1/trainer.api.h"
 #include "runtime/data/sample_stream.h"
 #include "runtime/device/threads.h"
@@ -18,14 +19,6 @@ namespace {
 
 // Samples that the network is tried with before the shards' sizes are known.
 constexpr int64_t kTrialBatch = 8;
-
-std::string WithThousands(int64_t number) {
-  std::string digits = std::to_string(number);
-  for (auto place = static_cast<int64_t>(digits.size()) - 3; place > 0; place -= 3) {
-    digits.insert(static_cast<size_t>(place), 1, ',');
-  }
-  return digits;
-}
 
 }  // namespace
 
@@ -88,7 +81,7 @@ double Workload::EpochsAfter(uint64_t steps) const {
 }
 
 std::string Workload::Describe() const {
-  return fmt::format("{}, {} parameters", layout_.name, WithThousands(layout_.ParameterCount()));
+  return fmt::format("{}, {} parameters", layout_.name, WithCommas(layout_.ParameterCount()));
 }
 
 std::string Workload::Fingerprint() const {

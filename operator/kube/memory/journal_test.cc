@@ -11,20 +11,14 @@
 
 #include "common/file.h"
 #include "common/status.h"
+#include "common/temporary_folder.h"
 
 namespace ringmaster::kube::memory {
 namespace {
 
 class JournalTest : public testing::Test {
  protected:
-  JournalTest() {
-    const auto* test = testing::UnitTest::GetInstance()->current_test_info();
-    folder_ = std::filesystem::path(testing::TempDir()) / ("journal." + std::string(test->name()));
-    std::filesystem::remove_all(folder_);
-    std::filesystem::create_directories(folder_);
-    path_ = (folder_ / "store.journal").string();
-  }
-  ~JournalTest() override { std::filesystem::remove_all(folder_); }
+  JournalTest() { path_ = (folder_.path() / "store.journal").string(); }
 
   absl::StatusOr<std::unique_ptr<Journal>> Open(Durability durability = Durability::kProcess) {
     replayed_.clear();
@@ -43,7 +37,7 @@ class JournalTest : public testing::Test {
   std::string Content() { return *ReadFile(path_); }
   void SetContent(const std::string& content) { std::ofstream(path_, std::ios::trunc) << content; }
 
-  std::filesystem::path folder_;
+  const TemporaryFolder folder_ = TemporaryFolder::Make().value();
   std::string path_;
   std::string torn_;
   std::vector<int> replayed_;

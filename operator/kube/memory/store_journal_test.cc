@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 
 #include "common/file.h"
+#include "common/temporary_folder.h"
 #include "operator/kube/memory/store.h"
 #include "operator/kube/object.h"
 
@@ -19,16 +20,8 @@ namespace {
 class StoreJournalTest : public testing::Test {
  protected:
   StoreJournalTest() {
-    const auto* test = testing::UnitTest::GetInstance()->current_test_info();
-    folder_ = std::filesystem::path(testing::TempDir()) / ("store." + std::string(test->name()));
-    std::filesystem::remove_all(folder_);
-    std::filesystem::create_directories(folder_);
-    options_.journal_path = (folder_ / "store.journal").string();
+    options_.journal_path = (folder_.path() / "store.journal").string();
     options_.seed = 1;
-  }
-  ~StoreJournalTest() override {
-    store_.reset();
-    std::filesystem::remove_all(folder_);
   }
 
   void Reopen() {
@@ -56,7 +49,7 @@ class StoreJournalTest : public testing::Test {
     return static_cast<int>(std::count(content.begin(), content.end(), '\n'));
   }
 
-  std::filesystem::path folder_;
+  const TemporaryFolder folder_ = TemporaryFolder::Make().value();
   StoreOptions options_;
   std::unique_ptr<MemoryStore> store_;
 };

@@ -35,9 +35,7 @@ void WriteImages(const std::filesystem::path& path) {
 
 }  // namespace
 
-DigitsJob::DigitsJob() {
-  std::string pattern = (std::filesystem::temp_directory_path() / "digits-job-XXXXXX").string();
-  workspace_ = ::mkdtemp(pattern.data());
+DigitsJob::DigitsJob() : workspace_(TemporaryFolder::Make().value()) {
   WriteImages(data());
   training::v1alpha1::TrainerConfig& trainer = config.trainer;
   trainer.model.zoo.emplace();
@@ -57,14 +55,9 @@ DigitsJob::DigitsJob() {
   trainer.seed = 7;
   config.checkpoint.every_seconds = 0;
   config.checkpoint.directory = "checkpoints";
-  options.workspace = workspace_.string();
+  options.workspace = workspace().string();
   options.job = "default/digits";
   options.progress_period = Duration::zero();
-}
-
-DigitsJob::~DigitsJob() {
-  std::error_code ignored;
-  std::filesystem::remove_all(workspace_, ignored);
 }
 
 void DigitsJob::AppendSample() const {

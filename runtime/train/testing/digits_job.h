@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "common/temporary_folder.h"
 #include "proto/ringmaster/training/v1alpha1/training_job.api.h"
 #include "runtime/train/options.h"
 
@@ -16,7 +17,6 @@ class DigitsJob {
  public:
   // Writes the data into a new folder, which goes with the object.
   DigitsJob();
-  ~DigitsJob();
   DigitsJob(const DigitsJob&) = delete;
   DigitsJob& operator=(const DigitsJob&) = delete;
 
@@ -24,15 +24,15 @@ class DigitsJob {
       config;  // 13 steps of 26 samples in 8 shards, no checkpoint but the last
   SessionOptions options;
 
-  const std::filesystem::path& workspace() const { return workspace_; }
-  std::filesystem::path checkpoints() const { return workspace_ / "checkpoints"; }
-  std::filesystem::path data() const { return workspace_ / "digits.csv"; }
+  const std::filesystem::path& workspace() const { return workspace_.path(); }
+  std::filesystem::path checkpoints() const { return workspace() / "checkpoints"; }
+  std::filesystem::path data() const { return workspace() / "digits.csv"; }
   std::vector<std::string> CheckpointFiles() const;  // names, sorted
   // Adds a line to the data: other data from now on.
   void AppendSample() const;
 
  private:
-  std::filesystem::path workspace_;
+  const TemporaryFolder workspace_;
 };
 
 }  // namespace ringmaster::train::testing

@@ -43,11 +43,11 @@ UniqueFd ListenAt(const std::filesystem::path& path) {
 
 }  // namespace
 
-TrainerProcess::TrainerProcess(std::map<std::string, std::string> environment) {
-  std::string pattern = (std::filesystem::temp_directory_path() / "trainer-XXXXXX").string();
-  folder_ = ::mkdtemp(pattern.data());
-  listener_ = ListenAt(folder_ / "channel");
-  environment["RINGMASTER_CHANNEL"] = (folder_ / "channel").string();
+TrainerProcess::TrainerProcess(std::map<std::string, std::string> environment)
+    : folder_(TemporaryFolder::Make().value()) {
+  const std::filesystem::path channel = folder_.path() / "channel";
+  listener_ = ListenAt(channel);
+  environment["RINGMASTER_CHANNEL"] = channel.string();
   Spawn(environment);
 }
 
@@ -56,8 +56,6 @@ TrainerProcess::~TrainerProcess() {
     Signal(SIGKILL);
     ::waitpid(pid_, nullptr, 0);
   }
-  std::error_code ignored;
-  std::filesystem::remove_all(folder_, ignored);
 }
 
 void TrainerProcess::Spawn(const std::map<std::string, std::string>& environment) {
@@ -70,7 +68,7 @@ void TrainerProcess::Spawn(const std::map<std::string, std::string>& environment
   char* argv[] = {binary.data(), nullptr};
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, (folder_ / "log").c_str(),
+  posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, (folder_.path() / "log").c_str(),
                                    O_WRONLY | O_CREAT | O_APPEND, 0644);
   const int error = ::posix_spawn(&pid_, binary.c_str(), &actions, nullptr, argv, envp.data());
   posix_spawn_file_actions_destroy(&actions);
@@ -134,7 +132,7 @@ int TrainerProcess::WaitForExit() {
 }
 
 std::string TrainerProcess::Log() const {
-  return ReadFile(folder_ / "log").value_or("");
+  return ReadFile(folder_.path() / "log").value_or("");
 }
 
 }  // namespace ringmaster::train::testing

@@ -18,6 +18,7 @@
 
 #include "common/file.h"
 #include "common/framed_socket.h"
+#include "common/temporary_folder.h"
 #include "ringmaster/rendezvous/v1/channel.pb.h"
 
 namespace ringmaster::train::testing {
@@ -48,7 +49,7 @@ class TrainerProcess {
   void Spawn(const std::map<std::string, std::string>& environment);
   void Accept();
 
-  std::filesystem::path folder_;
+  const TemporaryFolder folder_;
   UniqueFd listener_;
   std::unique_ptr<FramedSocket> socket_;
   pid_t pid_ = -1;

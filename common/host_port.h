@@ -1,0 +1,22 @@
+// Where a server listens, as people write it. Pure.
+#ifndef RINGMASTER_COMMON_HOST_PORT_H_
+#define RINGMASTER_COMMON_HOST_PORT_H_
+
+#include <string>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+
+namespace ringmaster {
+
+struct HostAndPort {
+  std::string host;  // without the brackets of an IPv6 address
+  int port = 0;
+};
+
+// "127.0.0.1:7470", "[::1]:7470". kInvalidArgument with an example for anything else.
+absl::StatusOr<HostAndPort> ParseHostPort(std::string_view text);
+
+}  // namespace ringmaster
+
+#endif  // RINGMASTER_COMMON_HOST_PORT_H_
