@@ -1,5 +1,6 @@
 #include "common/metrics.h"
 
+#include <chrono>
 #include <unistd.h>
 
 #include <arpa/inet.h>
@@ -12,19 +13,23 @@ namespace {
 
 using ::testing::HasSubstr;
 
-std::string HttpGet(int port, const std::string& path) {
+int Connect(int port) {
   const int fd = ::socket(AF_INET, SOCK_STREAM, 0);
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_port = htons(port);
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  EXPECT_EQ(::connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+  return fd;
+}
+
+std::string HttpGet(int port, const std::string& path) {
+  const int fd = Connect(port);
+  const std::string request = "GET " + path + " HTTP/1.0\r\n\r\n";
+  (void)!::write(fd, request.data(), request.size());
   std::string answer;
-  if (::connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0) {
-    const std::string request = "GET " + path + " HTTP/1.0\r\n\r\n";
-    (void)!::write(fd, request.data(), request.size());
-    char buffer[4096];
-    for (ssize_t got; (got = ::read(fd, buffer, sizeof buffer)) > 0;) answer.append(buffer, got);
-  }
+  char buffer[4096];
+  for (ssize_t got; (got = ::read(fd, buffer, sizeof buffer)) > 0;) answer.append(buffer, got);
   ::close(fd);
   return answer;
 }
@@ -59,6 +64,30 @@ TEST(MetricsTest, EndpointServesTheRegistry) {
   const auto server = Server::Start(registry, "127.0.0.1:0");
   ASSERT_TRUE(server.ok()) << server.status();
   EXPECT_THAT(HttpGet((*server)->port(), "/metrics"), HasSubstr("ringmaster_test_total 7"));
+}
+
+TEST(MetricsTest, EndpointStopsAtOnce) {
+  Registry registry;
+  auto server = Server::Start(registry, "127.0.0.1:0");
+  ASSERT_TRUE(server.ok()) << server.status();
+  HttpGet((*server)->port(), "/metrics");
+  const auto before = std::chrono::steady_clock::now();
+  server->reset();
+  EXPECT_LT(std::chrono::steady_clock::now() - before, std::chrono::milliseconds(1500));
+}
+
+TEST(MetricsTest, SilentClientKeepsNobodyFromScraping) {
+  Registry registry;
+  const auto server = Server::Start(registry, "127.0.0.1:0");
+  ASSERT_TRUE(server.ok()) << server.status();
+  const int silent = Connect((*server)->port());
+  EXPECT_THAT(HttpGet((*server)->port(), "/metrics"), HasSubstr("200 OK"));
+  ::close(silent);
+}
+
+TEST(MetricsTest, AddressThatIsNoneIsRefused) {
+  Registry registry;
+  EXPECT_EQ(Server::Start(registry, "7470").status().code(), absl::StatusCode::kInvalidArgument);
 }
 
 TEST(MetricsTest, TakenPortIsAnErrorThatNamesIt) {
