@@ -16,9 +16,6 @@
 namespace ringmaster::local {
 namespace {
 
-// Shared by all runs of this machine, so that no two take the same loopback subnet.
-constexpr char kLockDirectory[] = "/tmp/ringmaster-subnets";
-
 // What every worker process starts from: enough to find programs and libraries, and what a user set
 // for Ringmaster itself.
 std::map<std::string, std::string> WorkerEnvironment() {
@@ -69,7 +66,6 @@ absl::Status LocalCluster::Start() {
   RM_ASSIGN_OR_RETURN(node.bin_directory, ProgramDirectory());
   node.workspace = options_.workspace.string();
   node.run_directory = options_.state_directory.string();
-  node.lock_directory = kLockDirectory;
   node.environment = WorkerEnvironment();
   RM_ASSIGN_OR_RETURN(agent_, node::NodeAgent::Create(std::move(node), *store_, clock_));
   RM_RETURN_IF_ERROR(StartRendezvous());

@@ -76,7 +76,7 @@ absl::StatusOr<std::unique_ptr<NodeAgent>> NodeAgent::Create(Options options, ku
                                                              const Clock& clock) {
   RM_RETURN_IF_ERROR(MakeDirectories(options.run_directory + "/logs"));
   RM_RETURN_IF_ERROR(MakeDirectories(options.run_directory + "/volumes"));
-  RM_ASSIGN_OR_RETURN(LoopbackSubnet subnet, LoopbackSubnet::Acquire(options.lock_directory));
+  RM_ASSIGN_OR_RETURN(LoopbackSubnet subnet, LoopbackSubnet::Acquire());
   std::unique_ptr<NodeAgent> agent(
       new NodeAgent(std::move(options), client, clock, std::move(subnet)));
   RM_ASSIGN_OR_RETURN(agent->supervisor_,

@@ -39,7 +39,6 @@ class NodeAgent : public controller::Reconciler {
     std::string bin_directory;   // where ringmaster-launcher and ringmaster-train lie
     std::string workspace;       // working directory of containers that name none
     std::string run_directory;   // logs/ and volumes/ are made in it
-    std::string lock_directory;  // shared by all runs of this machine, for loopback subnets
     std::map<std::string, std::string> environment;  // what every process starts from
     std::optional<Resources> capacity;               // the machine's own where absent
   };

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "common/temporary_folder.h"
 #include "operator/kube/memory/store.h"
 #include "operator/kube/object.h"
 
@@ -23,10 +24,6 @@ constexpr auto kDeadline = 60s;
 class NodeAgentTest : public ::testing::Test {
  protected:
   void SetUp() override { StartAgent(std::nullopt); }
-  void TearDown() override {
-    agent_.reset();
-    std::filesystem::remove_all(directory_);
-  }
 
   void StartAgent(std::optional<Resources> capacity) {
     agent_.reset();
@@ -34,7 +31,6 @@ class NodeAgentTest : public ::testing::Test {
     options.bin_directory = "/opt/bin";
     options.workspace = "/";
     options.run_directory = directory_;
-    options.lock_directory = directory_ + "/locks";
     options.environment = {{"PATH", "/usr/local/bin:/usr/bin:/bin"}};
     options.capacity = capacity;
     auto agent = NodeAgent::Create(options, store_, SystemClock());
@@ -80,8 +76,8 @@ class NodeAgentTest : public ::testing::Test {
   }
   static Json Container(const Json& pod) { return pod["status"]["containerStatuses"][0]; }
 
-  const std::string directory_ =
-      ::testing::TempDir() + "ringmaster-agent-test-" + std::to_string(::getpid());
+  const TemporaryFolder folder_ = TemporaryFolder::Make().value();
+  const std::string directory_ = folder_.path();
 
   std::unique_ptr<kube::memory::MemoryStore> owned_store_ =
       kube::memory::MemoryStore::Open({}).value();

@@ -1,9 +1,12 @@
 #include "operator/node/loopback.h"
 
-#include <unistd.h>
+#include <cerrno>
+#include <cstddef>
 #include <utility>
 
 #include <fmt/format.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 
 #include "common/status.h"
 
@@ -16,24 +19,35 @@ constexpr int kBlocks = 16;
 constexpr int kFirstPod = 2;
 constexpr int kLastPod = 254;
 
+// A socket with the abstract name `name`. kAlreadyExists when another one has it.
+absl::StatusOr<UniqueFd> Claim(const std::string& name) {
+  UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (!fd.valid()) return ErrnoStatus(errno, name);
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  // An abstract name begins behind a zero.
+  const size_t length = name.copy(address.sun_path + 1, sizeof address.sun_path - 1);
+  const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + length);
+  if (::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), size) == 0) return fd;
+  if (errno == EADDRINUSE) return absl::AlreadyExistsError(name);
+  return ErrnoStatus(errno, name);
+}
+
 }  // namespace
 
 LoopbackSubnet::LoopbackSubnet(LoopbackSubnet&& other) noexcept
-    : lock_(std::move(other.lock_)), a_(other.a_), b_(other.b_) {}
+    : claim_(std::move(other.claim_)), a_(other.a_), b_(other.b_) {}
 
-absl::StatusOr<LoopbackSubnet> LoopbackSubnet::Acquire(const std::string& lock_directory) {
-  RM_RETURN_IF_ERROR(MakeDirectories(lock_directory));
+absl::StatusOr<LoopbackSubnet> LoopbackSubnet::Acquire(const std::string& name) {
   for (int block = 0; block < kBlocks * 256; ++block) {
     const int a = kFirstBlock + block / 256;
     const int b = block % 256;
-    auto lock = FileLock::Acquire(fmt::format("{}/127.{}.{}.lock", lock_directory, a, b),
-                                  fmt::format("process {}", ::getpid()));
-    if (lock.ok()) return LoopbackSubnet(*std::move(lock), a, b);
-    if (lock.status().code() != absl::StatusCode::kAlreadyExists) return lock.status();
+    auto claim = Claim(fmt::format("{}-127.{}.{}", name, a, b));
+    if (claim.ok()) return LoopbackSubnet(*std::move(claim), a, b);
+    if (!absl::IsAlreadyExists(claim.status())) return claim.status();
   }
   return absl::ResourceExhaustedError(
-      fmt::format("all {} loopback subnets are in use; end another run or remove the locks in {}",
-                  kBlocks * 256, lock_directory));
+      fmt::format("all {} loopback subnets are in use; end another run", kBlocks * 256));
 }
 
 std::string LoopbackSubnet::host() const {

@@ -2,9 +2,9 @@
 // machine at a time.
 //
 // Linux answers on all of 127.0.0.0/8, so every pod can have an address of its own and listen on
-// the same ports as on a cluster. The subnet 127.a.b.0/24 is taken by an exclusive lock on a file
-// under the system's temporary folder, which the kernel lets go of when the process ends, however
-// it ends.
+// the same ports as on a cluster. The subnet 127.a.b.0/24 is taken by the name of an abstract
+// socket, which lives exactly where the loopback network does (in a network namespace), belongs to
+// no user's folder, and which the kernel frees when the process ends, however it ends.
 #ifndef RINGMASTER_OPERATOR_NODE_LOOPBACK_H_
 #define RINGMASTER_OPERATOR_NODE_LOOPBACK_H_
 
@@ -20,9 +20,9 @@ namespace ringmaster::node {
 // Thread-safe. Holds its subnet until it is destroyed.
 class LoopbackSubnet {
  public:
-  // The first free subnet. `lock_directory` is shared by all runs of this machine.
-  // kResourceExhausted when all are taken.
-  static absl::StatusOr<LoopbackSubnet> Acquire(const std::string& lock_directory);
+  // The first free subnet. Callers that use the same `name` never get the same one; only tests have
+  // names of their own. kResourceExhausted when all are taken.
+  static absl::StatusOr<LoopbackSubnet> Acquire(const std::string& name = "ringmaster-subnet");
 
   LoopbackSubnet(LoopbackSubnet&& other) noexcept;
 
@@ -36,11 +36,11 @@ class LoopbackSubnet {
   void Release(const std::string& address);
 
  private:
-  LoopbackSubnet(FileLock lock, int a, int b) : lock_(std::move(lock)), a_(a), b_(b) {}
+  LoopbackSubnet(UniqueFd claim, int a, int b) : claim_(std::move(claim)), a_(a), b_(b) {}
 
   std::string Address(int last) const;
 
-  FileLock lock_;
+  UniqueFd claim_;  // has the subnet's name
   int a_;
   int b_;
   std::mutex mutex_;
