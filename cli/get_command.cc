@@ -3,18 +3,15 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
-#include <memory>
-#include <stdlib.h>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "cli/failure.h"
 #include "cli/run_directory.h"
+#include "cli/snapshot.h"
 #include "cli/text.h"
 #include "common/contract.h"
-#include "common/file.h"
-#include "common/status.h"
-#include "operator/kube/memory/store.h"
 #include "operator/kube/object.h"
 
 namespace ringmaster::cli {
@@ -23,43 +20,6 @@ namespace {
 using kube::Json;
 
 constexpr char kNone[] = "–";
-
-// A copy of a job's store as it is now. The process that runs the job has the journal to itself, so
-// a copy of the file is opened; a line that was being written is dropped, as after a crash.
-class Snapshot {
- public:
-  explicit Snapshot(const RunDirectory& directory) {
-    char pattern[] = "/tmp/ringmaster-get-XXXXXX";
-    if (::mkdtemp(pattern) == nullptr) return;
-    folder_ = pattern;
-    const auto content = ReadFile(directory.journal());
-    if (!content.ok() || !WriteFileAtomically(folder_ / "store.journal", *content).ok()) return;
-    kube::memory::StoreOptions options;
-    options.journal_path = (folder_ / "store.journal").string();
-    auto store = kube::memory::MemoryStore::Open(options);
-    if (store.ok()) store_ = *std::move(store);
-  }
-  ~Snapshot() {
-    store_.reset();
-    std::error_code ignored;
-    if (!folder_.empty()) std::filesystem::remove_all(folder_, ignored);
-  }
-  Snapshot(const Snapshot&) = delete;
-  Snapshot& operator=(const Snapshot&) = delete;
-
-  std::vector<Json> List(const kube::ResourceType& type) const {
-    std::vector<Json> objects;
-    if (store_ == nullptr) return objects;
-    const auto list = store_->List(type, "", {});
-    if (!list.ok()) return objects;
-    for (const kube::ObjectPtr& object : list->items) objects.push_back(*object);
-    return objects;
-  }
-
- private:
-  std::filesystem::path folder_;
-  std::unique_ptr<kube::memory::MemoryStore> store_;
-};
 
 std::string OrNone(const std::string& text) {
   return text.empty() ? kNone : text;
@@ -110,28 +70,25 @@ int Get(const GetOptions& options) {
       options.job.empty() ? JobsUnder() : std::vector{options.job};
   std::vector<Json> jobs;
   std::vector<Json> events;
+  int exit_code = contract::kExitOk;
   for (const std::string& name : names) {
-    const RunDirectory directory(name);
-    if (!directory.HasJournal()) {
-      fmt::print(stderr, "{}: no such job under {}\n", name,
-                 std::filesystem::current_path().string());
-      return contract::kExitBadData;
+    const auto snapshot = Snapshot::Of(RunDirectory(name));
+    if (!snapshot.ok()) {
+      exit_code = FailWith(snapshot.status());
+      continue;
     }
-    const Snapshot snapshot(directory);
-    for (Json& job : snapshot.List(kube::kTrainingJob)) jobs.push_back(std::move(job));
-    for (Json& event : snapshot.List(kube::kEvent)) events.push_back(std::move(event));
+    jobs.push_back(snapshot->job());
+    events.insert(events.end(), snapshot->events().begin(), snapshot->events().end());
   }
   const Time now = SystemClock().Now();
-  if (options.events) {
-    fmt::print("{}", EventTable(events, now));
-  } else if (options.output == "json") {
+  if (options.output == "json") {
     for (const Json& job : jobs) fmt::print("{}\n", job.dump(2));
-  } else if (jobs.empty()) {
-    fmt::print("no jobs under {}\n", std::filesystem::current_path().string());
-  } else {
-    fmt::print("{}", JobTable(jobs, now));
+  } else if (names.empty()) {
+    fmt::print(stderr, "no jobs under {}\n", std::filesystem::current_path().string());
+  } else if (!jobs.empty()) {
+    fmt::print("{}", options.events ? EventTable(events, now) : JobTable(jobs, now));
   }
-  return contract::kExitOk;
+  return exit_code;
 }
 
 }  // namespace ringmaster::cli

@@ -17,7 +17,8 @@ struct GetOptions {
   bool events = false;  // the job's events instead
 };
 
-// Prints to standard output. Returns the exit code: 66 when there is no such job.
+// Prints to standard output. Returns the exit code: 66 when there is no such job. Without a name a
+// job that cannot be read is named on standard error and the others are shown.
 int Get(const GetOptions& options);
 
 // The columns that `kubectl get tj` shows, header first. Pure.

@@ -1,21 +1,26 @@
 #include "cli/logs_command.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <chrono>
 #include <cstdio>
+#include <fcntl.h>
 #include <map>
 #include <string_view>
 #include <thread>
-#include <tuple>
+#include <unistd.h>
 
 #include <fmt/format.h>
 
+#include "cli/failure.h"
 #include "cli/run_directory.h"
 #include "cli/signals.h"
+#include "cli/snapshot.h"
 #include "common/contract.h"
 #include "common/file.h"
 #include "common/status.h"
+#include "operator/kube/object.h"
 
 namespace ringmaster::cli {
 namespace {
@@ -45,38 +50,78 @@ void PrintLines(std::string_view text, const std::string& prefix) {
   std::fflush(stdout);
 }
 
+// What a file holds from `offset` on.
+absl::StatusOr<std::string> ReadFrom(const std::filesystem::path& path, size_t offset) {
+  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd.valid()) return ErrnoStatus(errno, path.string());
+  std::string text;
+  char buffer[1 << 16];
+  while (true) {
+    const ssize_t got = ::pread(fd.get(), buffer, sizeof buffer, offset + text.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return ErrnoStatus(errno, path.string());
+    if (got == 0) return text;
+    text.append(buffer, got);
+  }
+}
+
 // Prints what each file has got beyond what was shown of it.
 class Follower {
  public:
   Follower(const LogsOptions& options, const RunDirectory& directory)
       : options_(options), directory_(directory) {}
 
-  bool PrintNew() {
+  // A line without its end is printed only when it is `final`: nobody writes any more.
+  absl::Status PrintNew(bool final) {
     const auto files = LogFiles(directory_.logs(), options_.job, options_.index);
     for (const auto& file : files) {
-      const auto content = ReadFile(file);
-      if (!content.ok()) continue;
-      const auto [shown, first] = shown_.try_emplace(file.string(), 0);
-      std::string news = content->substr(std::min(shown->second, content->size()));
-      // A line that is still being written waits for its end.
-      if (options_.follow) news.resize(news.find_last_of('\n') + 1);
-      shown->second += news.size();
+      const bool first = !shown_.contains(file.string());
+      size_t& shown = shown_[file.string()];
+      std::error_code ignored;
+      if (std::filesystem::file_size(file, ignored) < shown) shown = 0;  // a new run's
+      RM_ASSIGN_OR_RETURN(std::string news, ReadFrom(file, shown));
+      if (!final) news.resize(news.find_last_of('\n') + 1);
+      shown += news.size();
       PrintLines(first ? LastLines(news, options_.tail) : news,
                  files.size() > 1 ? file.stem().string() + "  " : "");
     }
-    return !files.empty();
+    return absl::OkStatus();
   }
+
+  bool found() const { return !shown_.empty(); }
 
  private:
   const LogsOptions& options_;
   const RunDirectory& directory_;
-  std::map<std::string, size_t> shown_;
+  std::map<std::string, size_t> shown_;  // file to the bytes of it that were printed
 };
 
-// Whether a process runs the job now.
-bool Runs(const std::string& job) {
-  RunDirectory directory(job);
-  return !directory.Lock().ok();
+// kNotFound: no such job, or it has no such worker and never had.
+absl::Status CheckNames(const LogsOptions& options, const RunDirectory& directory) {
+  RM_ASSIGN_OR_RETURN(const Snapshot snapshot, Snapshot::Of(directory));
+  if (!options.index) return absl::OkStatus();
+  const auto Workers = [&](const char* field) {
+    return kube::FindInt(snapshot.job(), {"spec", "workers", field}).value_or(1);
+  };
+  const int64_t workers = std::max(Workers("replicas"), Workers("maxReplicas"));
+  if (*options.index < workers || !LogFiles(directory.logs(), options.job, options.index).empty()) {
+    return absl::OkStatus();
+  }
+  return absl::NotFoundError(fmt::format(
+      "{}: no worker {}; there {}", options.job, *options.index,
+      workers == 1 ? "is worker 0 alone" : fmt::format("are workers 0 to {}", workers - 1)));
+}
+
+// Prints until the job's run has ended, or Ctrl-C.
+absl::Status Follow(Follower& follower, const RunDirectory& directory) {
+  CatchStopSignals();
+  for (bool runs = true; runs && StopSignals() == 0;) {
+    // Asked before reading: what is written until the run's end is then read too.
+    RM_ASSIGN_OR_RETURN(runs, directory.IsLocked());
+    RM_RETURN_IF_ERROR(follower.PrintNew(!runs));
+    if (runs) std::this_thread::sleep_for(kLookEvery);
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -109,22 +154,16 @@ std::vector<std::filesystem::path> LogFiles(const std::filesystem::path& directo
 
 int Logs(const LogsOptions& options) {
   const RunDirectory directory(options.job);
-  if (!directory.HasJournal()) {
-    fmt::print(stderr, "{}: no such job under {}\n", options.job,
-               std::filesystem::current_path().string());
-    return contract::kExitBadData;
-  }
-  if (options.follow) CatchStopSignals();
+  if (const absl::Status status = CheckNames(options, directory); !status.ok())
+    return FailWith(status);
   Follower follower(options, directory);
-  bool found = follower.PrintNew();
-  while (options.follow && StopSignals() == 0 && Runs(options.job)) {
-    std::this_thread::sleep_for(kLookEvery);
-    found = follower.PrintNew() || found;
-  }
-  if (found) return contract::kExitOk;
-  fmt::print(stderr, "{}: no logs{}\n", options.job,
-             options.index ? fmt::format(" of worker {}", *options.index) : "");
-  return contract::kExitBadData;
+  const absl::Status status =
+      options.follow ? Follow(follower, directory) : follower.PrintNew(true);
+  if (!status.ok()) return FailWith(status);
+  if (follower.found()) return contract::kExitOk;
+  return FailWith(absl::NotFoundError(
+      fmt::format("{}: no logs{} yet", options.job,
+                  options.index ? fmt::format(" of worker {}", *options.index) : "")));
 }
 
 }  // namespace ringmaster::cli

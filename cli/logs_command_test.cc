@@ -1,11 +1,10 @@
 #include "cli/logs_command.h"
 
-#include <unistd.h>
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "common/file.h"
+#include "common/temporary_folder.h"
 
 namespace ringmaster::cli {
 namespace {
@@ -22,9 +21,8 @@ TEST(LogsCommandTest, LastLinesCountsWholeLines) {
 }
 
 TEST(LogsCommandTest, FilesAreOrderedByIndexAndIncarnationAsNumbers) {
-  const std::filesystem::path folder =
-      ::testing::TempDir() + "ringmaster-logs-" + std::to_string(::getpid());
-  ASSERT_TRUE(MakeDirectories(folder).ok());
+  const TemporaryFolder temporary = TemporaryFolder::Make().value();
+  const std::filesystem::path folder = temporary.path();
   for (const char* name :
        {"d-10-0.log", "d-2-1.log", "d-2-0.log", "d-x-0.log", "other-0-0.log", "d-3-0.txt"}) {
     ASSERT_TRUE(WriteFileAtomically(folder / name, "").ok());
@@ -32,7 +30,6 @@ TEST(LogsCommandTest, FilesAreOrderedByIndexAndIncarnationAsNumbers) {
   EXPECT_THAT(LogFiles(folder, "d", std::nullopt),
               ElementsAre(folder / "d-2-0.log", folder / "d-2-1.log", folder / "d-10-0.log"));
   EXPECT_THAT(LogFiles(folder, "d", 10), ElementsAre(folder / "d-10-0.log"));
-  std::filesystem::remove_all(folder);
 }
 
 }  // namespace

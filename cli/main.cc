@@ -1,7 +1,11 @@
 // The `ringmaster` command.
+#include <charconv>
+#include <climits>
 #include <cstdio>
+#include <filesystem>
 #include <functional>
 #include <string>
+#include <system_error>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -12,6 +16,7 @@
 #include "cli/validate_command.h"
 #include "common/contract.h"
 #include "common/env.h"
+#include "common/host_port.h"
 #include "common/status.h"
 
 namespace ringmaster::cli {
@@ -20,17 +25,33 @@ namespace {
 constexpr char kSetHelp[] =
     "Set a field over the manifest: path=value, as in spec.trainer.epochs=3. May be repeated.";
 
+// A whole number from `least` on.
+CLI::Validator Whole(int least) {
+  return CLI::Validator(
+      [least](const std::string& text) -> std::string {
+        int value = 0;
+        const char* end = text.data() + text.size();
+        const auto parsed = std::from_chars(text.data(), end, value);
+        if (parsed.ec != std::errc() || parsed.ptr != end)
+          return fmt::format("'{}' is not a whole number", text);
+        return value < least ? fmt::format("{} is less than {}", value, least) : "";
+      },
+      "");
+}
+
 void AddRun(CLI::App& app, std::function<int()>& command) {
   static RunOptions options;
   CLI::App* run = app.add_subcommand("run", "Train what a manifest describes, on this machine.");
   run->add_option("manifest", options.manifest, "The manifest, a YAML file.")->required();
-  run->add_option("-w,--workers", options.workers,
-                  "Number of workers, over spec.workers.replicas.");
-  run->add_option("--set", options.set, kSetHelp);
+  run->add_option("-w,--workers", options.workers, "Number of workers, over spec.workers.replicas.")
+      ->check(Whole(INT_MIN));
+  run->add_option("--set", options.set, kSetHelp)->allow_extra_args(false);
   run->add_flag("--plain", options.plain, "Print lines instead of a live view.");
   run->add_flag("--fresh", options.fresh, "Start over instead of resuming an unfinished run.");
   run->add_option("--metrics-address", options.metrics_address,
-                  "Serve the operator's Prometheus metrics at host:port.");
+                  "Serve the operator's Prometheus metrics at host:port.")
+      ->check(CLI::Validator(
+          [](const std::string& text) { return Message(ParseHostPort(text).status()); }, ""));
   run->callback([&] { command = [] { return Run(options); }; });
 }
 
@@ -40,7 +61,7 @@ void AddValidate(CLI::App& app, std::function<int()>& command) {
   CLI::App* validate = app.add_subcommand(
       "validate", "Say everything that is wrong with a manifest, or what it will mean.");
   validate->add_option("manifest", manifest, "The manifest, a YAML file.")->required();
-  validate->add_option("--set", set, kSetHelp);
+  validate->add_option("--set", set, kSetHelp)->allow_extra_args(false);
   validate->callback([&] { command = [] { return Validate(manifest, set); }; });
 }
 
@@ -58,14 +79,15 @@ void AddLogs(CLI::App& app, std::function<int()>& command) {
   static LogsOptions options;
   CLI::App* logs = app.add_subcommand("logs", "Print what a job's workers have written.");
   logs->add_option("job", options.job, "The job.")->required();
-  logs->add_option("-w,--worker", options.index, "One worker, by its index.");
-  logs->add_option("--tail", options.tail, "Only the last lines of each worker.");
+  logs->add_option("-w,--worker", options.index, "One worker, by its index.")->check(Whole(0));
+  logs->add_option("--tail", options.tail, "Only the last lines of each log.")->check(Whole(0));
   logs->add_flag("-f,--follow", options.follow, "Go on as lines come, until the run ends.");
   logs->callback([&] { command = [] { return Logs(options); }; });
 }
 
 int Main(int argc, char** argv) {
-  CLI::App app("Ringmaster trains neural networks: one manifest, from a laptop to a cluster.");
+  CLI::App app("Ringmaster trains neural networks: one manifest, from a laptop to a cluster.",
+               "ringmaster");
   app.require_subcommand(0, 1);
   bool print_config = false;
   app.add_flag("--print-config", print_config,
@@ -88,6 +110,12 @@ int Main(int argc, char** argv) {
   if (print_config) {
     fmt::print("{}", env::Describe());
     return contract::kExitOk;
+  }
+  std::error_code error;
+  (void)std::filesystem::current_path(error);
+  if (error) {
+    fmt::print(stderr, "the current directory is gone: {}\n", error.message());
+    return contract::kExitBadData;
   }
   if (command) return command();
   fmt::print("{}", app.help());

@@ -1,25 +1,22 @@
 #include "cli/run_command.h"
 
-#include <chrono>
-#include <cstdio>
 #include <memory>
-#include <thread>
 #include <unistd.h>
+#include <vector>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "cli/job_view.h"
+#include "cli/failure.h"
+#include "cli/manifest.h"
 #include "cli/run_directory.h"
 #include "cli/screen.h"
 #include "cli/signals.h"
 #include "cli/submit.h"
 #include "cli/watch.h"
 #include "common/contract.h"
-#include "common/file.h"
 #include "common/log.h"
 #include "common/status.h"
-#include "operator/api/parse.h"
 #include "operator/kube/object.h"
 #include "operator/local/local_cluster.h"
 
@@ -28,18 +25,10 @@ namespace {
 
 using kube::Json;
 
-int FailWith(const absl::Status& status) {
-  fmt::print(stderr, "{}\n", Message(status));
-  return ExitCodeFor(status);
-}
-
 absl::StatusOr<api::ParsedJob> ParseJob(const RunOptions& options) {
-  RM_ASSIGN_OR_RETURN(const std::string text, ReadFile(options.manifest));
-  api::ParseOptions parse;
-  parse.set = options.set;
-  if (options.workers)
-    parse.set.push_back(fmt::format("spec.workers.replicas={}", *options.workers));
-  return api::ParseManifest(text, options.manifest, parse);
+  std::vector<std::string> set = options.set;
+  if (options.workers) set.push_back(fmt::format("spec.workers.replicas={}", *options.workers));
+  return ReadManifest(options.manifest, set);
 }
 
 // The object as it is stored on a laptop, which has one namespace.
@@ -64,7 +53,12 @@ absl::StatusOr<std::unique_ptr<local::LocalCluster>> OpenForJob(const RunOptions
                                                                 RunDirectory& directory,
                                                                 const kube::ObjectKey& key) {
   if (options.fresh && directory.HasJournal()) RM_RETURN_IF_ERROR(directory.SetAside());
-  RM_ASSIGN_OR_RETURN(auto cluster, OpenCluster(options, directory));
+  auto opened = OpenCluster(options, directory);
+  if (absl::IsDataLoss(opened.status()))
+    return Annotate(opened.status(),
+                    "what an earlier run left cannot be read; start over with "
+                    "--fresh");
+  RM_ASSIGN_OR_RETURN(auto cluster, std::move(opened));
   const auto stored = cluster->store().Get(kube::kTrainingJob, key);
   if (!stored.ok() || !IsOver(*stored)) return cluster;
   cluster.reset();
@@ -112,7 +106,7 @@ int Run(const RunOptions& options) {
     }
     watch.Wait();
   }
-  return watch.Conclude();
+  return watch.Conclude(suspending);
 }
 
 }  // namespace ringmaster::cli

@@ -22,8 +22,8 @@ struct RunOptions {
   std::string metrics_address;   // where the operator's metrics are served; nowhere if empty
 };
 
-// Returns the exit code: 0 succeeded, 2 failed, 65 a bad manifest, 130 interrupted (see
-// docs/reference).
+// Returns the exit code: 0 succeeded, 2 failed, 65 a bad manifest, 130 interrupted
+// (docs/run-a-job.md has all).
 int Run(const RunOptions& options);
 
 }  // namespace ringmaster::cli

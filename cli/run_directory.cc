@@ -1,6 +1,8 @@
 #include "cli/run_directory.h"
 
 #include <algorithm>
+#include <cerrno>
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <fmt/format.h>
@@ -19,11 +21,16 @@ RunDirectory::RunDirectory(const std::string& job, const std::filesystem::path& 
     : job_(job), path_(root / kFolder / job) {}
 
 absl::Status RunDirectory::Lock() {
-  RM_RETURN_IF_ERROR(MakeDirectories(path_));
+  if (const absl::Status made = MakeDirectories(path_); !made.ok()) {
+    return Annotate(made,
+                    "a job's state is kept under the current directory; run this where you "
+                    "may write");
+  }
   auto lock = FileLock::Acquire(path_ / kLockName, fmt::format("process {}", ::getpid()));
   if (absl::IsAlreadyExists(lock.status())) {
-    return absl::AlreadyExistsError(
-        fmt::format("job {} runs already: {}", job_, Message(lock.status())));
+    return absl::UnavailableError(
+        fmt::format("job {} runs already: {}; stop that one, or give this one another name", job_,
+                    Message(lock.status())));
   }
   RM_RETURN_IF_ERROR(lock.status());
   lock_ = *std::move(lock);
@@ -36,16 +43,28 @@ absl::Status RunDirectory::SetAside() {
   std::filesystem::remove_all(aside, error);
   if (!error) std::filesystem::create_directories(aside, error);
   if (error) return ErrnoStatus(error.value(), aside.string());
-  for (const auto& entry : std::filesystem::directory_iterator(path_)) {
+  for (const auto& entry : std::filesystem::directory_iterator(path_, error)) {
     if (entry.path().filename() == kLockName) continue;
     std::filesystem::rename(entry.path(), aside / entry.path().filename(), error);
     if (error) return ErrnoStatus(error.value(), entry.path().string());
   }
-  return absl::OkStatus();
+  return error ? ErrnoStatus(error.value(), path_.string()) : absl::OkStatus();
+}
+
+absl::StatusOr<bool> RunDirectory::IsLocked() const {
+  const std::string path = path_ / kLockName;
+  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd.valid() && errno == ENOENT) return false;
+  if (!fd.valid()) return ErrnoStatus(errno, path);
+  struct flock lock {};  // the kind that FileLock takes
+  lock.l_type = F_WRLCK;
+  if (::fcntl(fd.get(), F_OFD_GETLK, &lock) != 0) return ErrnoStatus(errno, path);
+  return lock.l_type != F_UNLCK;
 }
 
 bool RunDirectory::HasJournal() const {
-  return std::filesystem::exists(journal());
+  std::error_code ignored;
+  return std::filesystem::exists(journal(), ignored);
 }
 
 std::vector<std::string> JobsUnder(const std::filesystem::path& root) {

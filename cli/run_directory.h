@@ -25,9 +25,13 @@ class RunDirectory {
   explicit RunDirectory(const std::string& job,
                         const std::filesystem::path& root = std::filesystem::current_path());
 
-  // Makes the folder and takes its lock, until this object goes. kAlreadyExists names the process
+  // Makes the folder and takes its lock, until this object goes. kUnavailable names the process
   // that has it.
   absl::Status Lock();
+
+  // Whether a process runs the job now. Takes nothing, so that a run which starts meanwhile is not
+  // refused.
+  absl::StatusOr<bool> IsLocked() const;
 
   // Moves what an earlier run left aside, to `.ringmaster/<job>.previous`, in place of what was
   // there. The lock stays.

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "common/status.h"
+#include "common/temporary_folder.h"
 
 namespace ringmaster::cli {
 namespace {
@@ -14,17 +15,18 @@ using ::testing::ElementsAre;
 
 class RunDirectoryTest : public ::testing::Test {
  protected:
-  void TearDown() override { std::filesystem::remove_all(root_); }
-  const std::filesystem::path root_ =
-      ::testing::TempDir() + "ringmaster-run-directory-" + std::to_string(::getpid());
+  const TemporaryFolder folder_ = TemporaryFolder::Make().value();
+  const std::filesystem::path root_ = folder_.path();
 };
 
 TEST_F(RunDirectoryTest, SecondRunOfAJobIsRefusedWhileTheFirstRuns) {
   RunDirectory first("digits", root_);
   RunDirectory second("digits", root_);
+  EXPECT_FALSE(second.IsLocked().value());
   ASSERT_TRUE(first.Lock().ok());
+  EXPECT_TRUE(second.IsLocked().value());
   const absl::Status status = second.Lock();
-  EXPECT_EQ(status.code(), absl::StatusCode::kAlreadyExists);
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
   EXPECT_NE(Message(status).find("process " + std::to_string(::getpid())), std::string::npos);
 }
 

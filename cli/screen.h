@@ -21,12 +21,14 @@ class Screen {
   bool live() const { return live_; }
   // Columns of the terminal; 80 where it does not say.
   int width() const;
+  // Lines of it; 24 where it does not say.
+  int height() const;
 
   // Writes a line that stays, above the block.
   void Print(const std::string& line);
 
-  // Replaces the block.
-  void Draw(const std::vector<std::string>& block);
+  // Replaces the block. Lines that the terminal has no room for are left out.
+  void Draw(std::vector<std::string> block);
 
   // Removes the block.
   void Clear();

@@ -1,8 +1,11 @@
 #include "cli/screen.h"
 
+#include <pty.h>
+#include <termios.h>
 #include <unistd.h>
 
 #include <gtest/gtest.h>
+#include <sys/ioctl.h>
 
 namespace ringmaster::cli {
 namespace {
@@ -48,6 +51,50 @@ TEST_F(ScreenTest, UnchangedBlockIsNotWrittenAgain) {
     screen.Draw({"bar"});
   }
   EXPECT_EQ(Written(), "\x1b[?25lbar\n\x1b[?25h");
+}
+
+// A terminal of a given size, and what a screen writes to it.
+class TerminalTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_EQ(::openpty(&user_, &program_, nullptr, nullptr, nullptr), 0);
+    termios raw{};
+    ::cfmakeraw(&raw);
+    ASSERT_EQ(::tcsetattr(program_, TCSANOW, &raw), 0);
+  }
+  void TearDown() override {
+    ::close(user_);
+    ::close(program_);
+  }
+  void Resize(uint16_t columns, uint16_t rows) {
+    const winsize size{.ws_row = rows, .ws_col = columns, .ws_xpixel = 0, .ws_ypixel = 0};
+    ASSERT_EQ(::ioctl(program_, TIOCSWINSZ, &size), 0);
+  }
+  std::string Written() {
+    std::string text(65536, '\0');
+    const ssize_t got = ::read(user_, text.data(), text.size());
+    text.resize(got < 0 ? 0 : got);
+    return text;
+  }
+  int user_ = -1;
+  int program_ = -1;
+};
+
+TEST_F(TerminalTest, BlockOfATerminalThatWasMadeNarrowerIsErasedWhole) {
+  Resize(40, 24);
+  Screen screen(program_, true);
+  screen.Draw({std::string(40, 'x'), "short"});
+  Written();
+  Resize(15, 24);  // 40 columns are three lines now
+  screen.Clear();
+  EXPECT_EQ(Written(), "\x1b[4A\r\x1b[J");
+}
+
+TEST_F(TerminalTest, BlockLeavesOutWhatTheTerminalHasNoRoomFor) {
+  Resize(40, 3);
+  Screen screen(program_, true);
+  screen.Draw({"bar", "numbers", "workers"});
+  EXPECT_EQ(Written(), "\x1b[?25lbar\nnumbers\n");
 }
 
 TEST_F(ScreenTest, PipeIsNoTerminal) {

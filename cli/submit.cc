@@ -48,7 +48,7 @@ absl::StatusOr<Submission> Submit(kube::Client& client, const Json& job) {
   }
   RM_RETURN_IF_ERROR(stored.status());
   if (const auto fields = TrainerDifferences(*stored, job); !fields.empty()) {
-    return absl::FailedPreconditionError(
+    return absl::InvalidArgumentError(
         fmt::format("the unfinished run of {} trains something else: {} changed. Restore the "
                     "manifest to resume it, or start over with --fresh",
                     key.name, fmt::join(fields, ", ")));

@@ -14,7 +14,7 @@ namespace ringmaster::cli {
 enum class Submission { kCreated, kResumed };
 
 // Creates the job, or updates the one that is there so that it goes on: the trainer must be the
-// same, the number of workers and all else may have changed. kFailedPrecondition names what differs
+// same, the number of workers and all else may have changed. kInvalidArgument names what differs
 // in the trainer.
 absl::StatusOr<Submission> Submit(kube::Client& client, const nlohmann::json& job);
 

@@ -25,14 +25,6 @@ size_t ColourLength(std::string_view text) {
 
 }  // namespace
 
-std::string WithCommas(int64_t number) {
-  std::string digits = std::to_string(number);
-  const int64_t first = number < 0 ? 1 : 0;
-  for (int64_t at = static_cast<int64_t>(digits.size()) - 3; at > first; at -= 3)
-    digits.insert(at, 1, ',');
-  return digits;
-}
-
 int DisplayWidth(std::string_view text) {
   int width = 0;
   while (!text.empty()) {

@@ -1,4 +1,4 @@
-// Numbers and shapes as people read them on a terminal.
+// Text and tables as people read them on a terminal.
 #ifndef RINGMASTER_CLI_TEXT_H_
 #define RINGMASTER_CLI_TEXT_H_
 
@@ -8,9 +8,6 @@
 #include <vector>
 
 namespace ringmaster::cli {
-
-// 9410 -> "9,410".
-std::string WithCommas(int64_t number);
 
 // How many columns a UTF-8 text takes, counting every code point as one and colour sequences as
 // none.

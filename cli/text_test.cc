@@ -5,14 +5,6 @@
 namespace ringmaster::cli {
 namespace {
 
-TEST(TextTest, ThousandsAreSetApart) {
-  EXPECT_EQ(WithCommas(0), "0");
-  EXPECT_EQ(WithCommas(999), "999");
-  EXPECT_EQ(WithCommas(61514), "61,514");
-  EXPECT_EQ(WithCommas(-1234567), "-1,234,567");
-  EXPECT_EQ(WithCommas(-123), "-123");
-}
-
 TEST(TextTest, WidthCountsCodePointsAndNoColours) {
   EXPECT_EQ(DisplayWidth("\x1b[32mw0 ●\x1b[0m"), 4);
 }

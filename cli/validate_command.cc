@@ -4,12 +4,11 @@
 
 #include <fmt/format.h>
 
+#include "cli/failure.h"
+#include "cli/manifest.h"
 #include "cli/text.h"
 #include "common/contract.h"
-#include "common/file.h"
-#include "common/status.h"
 #include "operator/api/defaults.h"
-#include "operator/api/parse.h"
 
 namespace ringmaster::cli {
 namespace {
@@ -65,16 +64,8 @@ std::string ExplainJob(const std::string& name, const v1::TrainingJob& job) {
 }
 
 int Validate(const std::string& manifest, const std::vector<std::string>& set) {
-  const auto text = ReadFile(manifest);
-  if (!text.ok()) {
-    fmt::print(stderr, "{}\n", Message(text.status()));
-    return contract::kExitBadConfig;
-  }
-  const auto parsed = api::ParseManifest(*text, manifest, {.set = set});
-  if (!parsed.ok()) {
-    fmt::print(stderr, "{}\n", Message(parsed.status()));
-    return contract::kExitBadConfig;
-  }
+  const auto parsed = ReadManifest(manifest, set);
+  if (!parsed.ok()) return FailWith(parsed.status());
   fmt::print("{}", ExplainJob(parsed->object["metadata"]["name"].get<std::string>(), parsed->job));
   return contract::kExitOk;
 }

@@ -2,20 +2,33 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "cli/text.h"
+#include "common/text.h"
 
 namespace ringmaster::cli {
 namespace {
 
 constexpr int kLongestBar = 40;
 constexpr int kShortestBar = 10;
+// What the text beside the bar takes at its longest: kept free, so that the bar does not change its
+// length whenever a number does. Narrower terminals have the bar on a line of its own.
+constexpr int kProgressColumns = 88;
+constexpr int kTimeLeftColumns = 16;  // the same for the time left alone
+constexpr int kMostWorkerLines = 4;
+constexpr char kBetweenWorkers[] = "   ";
 constexpr char kGreen[] = "\x1b[32m";
 constexpr char kRed[] = "\x1b[31m";
 constexpr char kGrey[] = "\x1b[90m";
 constexpr char kPlain[] = "\x1b[0m";
+
+// In another state, what was last measured is of an earlier round.
+bool Trains(const JobView& job) {
+  return job.state == "Running" || job.state == "Succeeded";
+}
 
 std::string Painted(const std::string& text, const char* colour, bool on) {
   return on ? colour + text + kPlain : text;
@@ -35,6 +48,26 @@ std::string WorkerText(const WorkerView& worker, bool colour) {
       return name + " " + Painted("✓", kGreen, colour);
   }
   return name;
+}
+
+// All but the time left.
+std::string ProgressText(const JobView& job) {
+  if (job.step == 0) return job.state.empty() ? "Pending" : job.state;
+  std::string line = Trains(job) ? "" : job.state + "   ";
+  if (job.epochs > 0)
+    line += fmt::format("epoch {}/{:g}  ",
+                        std::min<int64_t>(std::floor(job.epoch) + 1, std::ceil(job.epochs)),
+                        job.epochs);
+  line += fmt::format("step {}/{}   loss {:.3f}", job.step, job.total_steps, job.loss);
+  if (job.accuracy) line += fmt::format("   acc {:.1f} %", *job.accuracy * 100);
+  if (Trains(job) && job.samples_per_second > 0)
+    line += fmt::format("   {} samples/s", WithCommas(std::lround(job.samples_per_second)));
+  return line;
+}
+
+std::string TimeLeftText(const JobView& job) {
+  const auto left = TimeLeft(job);
+  return left && job.state == "Running" ? "eta " + FormatDuration(*left) : "";
 }
 
 std::string ShardsText(const JobView& job) {
@@ -61,37 +94,43 @@ std::optional<Duration> TimeLeft(const JobView& job) {
 }
 
 std::string ProgressLine(const JobView& job) {
-  if (job.step == 0) return job.state.empty() ? "Pending" : job.state;
-  std::string line;
-  if (job.epochs > 0)
-    line += fmt::format("epoch {}/{:g}  ",
-                        std::min<int64_t>(std::floor(job.epoch) + 1, std::ceil(job.epochs)),
-                        job.epochs);
-  line += fmt::format("step {}/{}   loss {:.3f}", job.step, job.total_steps, job.loss);
-  if (job.accuracy) line += fmt::format("   acc {:.1f} %", *job.accuracy * 100);
-  if (job.samples_per_second > 0)
-    line += fmt::format("   {} samples/s", WithCommas(std::lround(job.samples_per_second)));
-  if (const auto left = TimeLeft(job); left && job.state == "Running")
-    line += "   eta " + FormatDuration(*left);
-  return line;
+  const std::string left = TimeLeftText(job);
+  return ProgressText(job) + (left.empty() ? "" : "   " + left);
 }
 
-std::string WorkersLine(const JobView& job, bool colour) {
-  std::string line;
-  for (const WorkerView& worker : job.members)
-    line += (line.empty() ? "" : "   ") + WorkerText(worker, colour);
-  return line;
+std::vector<std::string> WorkerLines(const JobView& job, int width, bool colour) {
+  std::vector<std::string> lines;
+  for (size_t i = 0; i < job.members.size(); ++i) {
+    const std::string text = WorkerText(job.members[i], colour);
+    if (!lines.empty() && DisplayWidth(lines.back() + kBetweenWorkers + text) <= width) {
+      lines.back() += kBetweenWorkers + text;
+    } else if (lines.size() < kMostWorkerLines) {
+      lines.push_back("  " + text);
+    } else {
+      lines.push_back(fmt::format("  and {} more", job.members.size() - i));
+      break;
+    }
+  }
+  return lines;
 }
 
 std::vector<std::string> LiveBlock(const JobView& job, int width, bool colour) {
-  const std::string progress = ProgressLine(job);
-  const int room = width - DisplayWidth(progress) - 4;
-  std::string first = "  ";
-  if (room >= kShortestBar && job.total_steps > 0) {
-    const double share = static_cast<double>(job.step) / static_cast<double>(job.total_steps);
-    first += Painted(ProgressBar(share, std::min(room, kLongestBar)), kGreen, colour) + "  ";
+  const auto Bar = [&](int columns) {
+    const double share =
+        static_cast<double>(job.step) / static_cast<double>(std::max<int64_t>(1, job.total_steps));
+    return "  " + Painted(ProgressBar(share, std::clamp(columns, 0, kLongestBar)), kGreen, colour);
+  };
+  std::vector<std::string> block;
+  if (job.total_steps <= 0) {
+    block = {"  " + ProgressLine(job)};
+  } else if (width >= kShortestBar + kProgressColumns) {
+    block = {Bar(width - kProgressColumns) + "  " + ProgressLine(job)};
+  } else {
+    block = {Bar(width - kTimeLeftColumns) + "  " + TimeLeftText(job), "  " + ProgressText(job)};
   }
-  return {Truncate(first + progress, width), Truncate("  " + WorkersLine(job, colour), width)};
+  for (std::string& line : WorkerLines(job, width, colour)) block.push_back(std::move(line));
+  for (std::string& line : block) line = Truncate(line, width);
+  return block;
 }
 
 }  // namespace ringmaster::cli

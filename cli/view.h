@@ -45,11 +45,12 @@ struct JobView {
 std::string HeaderLine(const JobView& job);
 
 // "epoch 12/20  step 268/448   loss 0.081   acc 97.2 %   9,410 samples/s   eta 6 s". Says the state
-// where no step was made yet.
+// where no step was made yet, and first of all where the job does not train.
 std::string ProgressLine(const JobView& job);
 
-// "w0 ● 4.1 ms   w1 ● 4.2 ms   w2 ✗ killed (SIGKILL)"
-std::string WorkersLine(const JobView& job, bool colour);
+// "  w0 ● 4.1 ms   w1 ● 4.2 ms   w2 ✗ killed (SIGKILL)": as many lines as the workers take, but
+// few; the last one says how many are not shown.
+std::vector<std::string> WorkerLines(const JobView& job, int width, bool colour);
 
 // The block that is redrawn, each line cut to `width` columns.
 std::vector<std::string> LiveBlock(const JobView& job, int width, bool colour);

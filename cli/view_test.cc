@@ -1,11 +1,14 @@
 #include "cli/view.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "cli/text.h"
 
 namespace ringmaster::cli {
 namespace {
+
+using ::testing::ElementsAre;
 
 JobView Digits() {
   JobView job;
@@ -61,7 +64,51 @@ TEST(ViewTest, ProgressBeforeTheFirstStepIsTheState) {
 }
 
 TEST(ViewTest, WorkersShowStepTimeOrWhatHappened) {
-  EXPECT_EQ(WorkersLine(Digits(), false), "w0 ● 4.1 ms   w1 ✗ killed (SIGKILL)   w2 ○   w3 ✓");
+  EXPECT_THAT(WorkerLines(Digits(), 80, false),
+              ElementsAre("  w0 ● 4.1 ms   w1 ✗ killed (SIGKILL)   w2 ○   w3 ✓"));
+}
+
+TEST(ViewTest, WorkersTakeAsManyLinesAsTheyNeedButFew) {
+  JobView job = Digits();
+  EXPECT_THAT(WorkerLines(job, 42, false),
+              ElementsAre("  w0 ● 4.1 ms   w1 ✗ killed (SIGKILL)", "  w2 ○   w3 ✓"));
+  job.members.assign(100, {7, WorkerState::kStarting, 0, ""});
+  const auto lines = WorkerLines(job, 80, false);
+  EXPECT_EQ(lines.size(), 5u);
+  EXPECT_EQ(lines.back(), "  and 56 more");
+}
+
+TEST(ViewTest, BarKeepsItsLengthWhenTheNumbersGrow) {
+  JobView job = Digits();
+  const auto bar = [&](int width) {
+    const std::string first = LiveBlock(job, width, false).front();
+    return DisplayWidth(first.substr(0, first.find_first_of("abcdefghijklmnopqrstuvwxyz")));
+  };
+  for (const int width : {80, 120, 200}) {
+    job.step = 1;
+    job.samples_per_second = 0;
+    job.accuracy.reset();
+    const int before = bar(width);
+    job = Digits();
+    EXPECT_EQ(bar(width), before) << width;
+  }
+}
+
+TEST(ViewTest, NarrowTerminalShowsTheTimeLeftBesideTheBar) {
+  const auto block = LiveBlock(Digits(), 80, false);
+  EXPECT_TRUE(block[0].ends_with("─  eta 6.0 s")) << block[0];
+  EXPECT_EQ(block[1], "  epoch 12/20  step 268/448   loss 0.081   acc 97.2 %   1,920 samples/s");
+}
+
+TEST(ViewTest, RateOfAnEarlierRoundIsNotShownWhileTheJobRestarts) {
+  JobView job = Digits();
+  job.state = "Restarting";
+  EXPECT_EQ(ProgressLine(job), "Restarting   epoch 12/20  step 268/448   loss 0.081   acc 97.2 %");
+}
+
+TEST(ViewTest, BlockWithoutColoursHasNone) {
+  for (const std::string& line : LiveBlock(Digits(), 80, false))
+    EXPECT_EQ(line.find('\x1b'), std::string::npos) << line;
 }
 
 TEST(ViewTest, LiveBlockFitsEveryWidth) {

@@ -10,6 +10,7 @@
 
 #include "cli/text.h"
 #include "common/contract.h"
+#include "common/env.h"
 #include "common/log.h"
 #include "common/status.h"
 #include "operator/api/defaults.h"
@@ -28,7 +29,7 @@ constexpr auto kPlainProgressEvery = std::chrono::seconds(5);
 // Routine that would drown what matters; all of it is in operator.log and in `ringmaster get
 // --events`.
 const std::set<std::string> kQuietReasons = {"CheckpointCommitted", "PodsCreated", "PodsDeleted",
-                                             "ServiceCreated"};
+                                             "ServiceCreated",      "Suspended",   "Suspending"};
 
 const v1::Condition* FindCondition(const v1::TrainingJob& job, const std::string& type) {
   if (!job.status) return nullptr;
@@ -56,6 +57,13 @@ std::vector<kube::ObjectPtr> ListAll(kube::Client& client, const kube::ResourceT
   return list.ok() ? std::move(list->items) : std::vector<kube::ObjectPtr>();
 }
 
+// As seen from the current directory; as it is where that has gone.
+std::string Shown(const std::filesystem::path& path) {
+  std::error_code error;
+  const std::filesystem::path relative = std::filesystem::relative(path, error);
+  return error || relative.empty() ? path.string() : relative.string();
+}
+
 }  // namespace
 
 JobWatch::JobWatch(local::LocalCluster& cluster, kube::ObjectKey key, const RunDirectory& directory,
@@ -64,7 +72,8 @@ JobWatch::JobWatch(local::LocalCluster& cluster, kube::ObjectKey key, const RunD
       key_(std::move(key)),
       directory_(directory),
       screen_(screen),
-      resumed_(resumed) {
+      resumed_(resumed),
+      colour_(!env::IsSet("NO_COLOR")) {
   // A resumed job's earlier events have been told.
   for (const kube::ObjectPtr& event : ListAll(cluster_.store(), kube::kEvent, key_.ns)) {
     events_[kube::Name(*event)] = kube::FindInt(*event, {"count"}).value_or(1);
@@ -86,7 +95,7 @@ bool JobWatch::Refresh() {
   view_ = ViewOf(key_.name, job_, pods, cluster_.WorkersOf(key_));
   PrintHeader();
   PrintEvents();
-  screen_.Draw(LiveBlock(view_, screen_.width(), true));
+  screen_.Draw(LiveBlock(view_, screen_.width(), colour_));
   PrintPlainProgress();
   return HasEnded(job_) || (IsSuspended(job_) && pods.empty());
 }
@@ -101,8 +110,8 @@ void JobWatch::PrintHeader() {
   if (header_printed_ || (view_.model.empty() && job_.spec.trainer && !ended)) return;
   header_printed_ = true;
   screen_.Print(HeaderLine(view_));
-  screen_.Print(fmt::format("  {}; logs: {}", resumed_ ? "resumed" : "started",
-                            std::filesystem::relative(directory_.logs()).string()));
+  screen_.Print(
+      fmt::format("  {}; logs: {}", resumed_ ? "resumed" : "started", Shown(directory_.logs())));
 }
 
 void JobWatch::PrintEvents() {
@@ -129,7 +138,7 @@ void JobWatch::PrintPlainProgress() {
   screen_.Print("  " + ProgressLine(view_));
 }
 
-int JobWatch::Conclude() {
+int JobWatch::Conclude(bool interrupted) {
   screen_.Clear();
   if (IsTrue(job_, "Succeeded"))
     return ConcludeSuccess(job_.status->result.value_or(v1::TrainingResult{}));
@@ -138,7 +147,10 @@ int JobWatch::Conclude() {
   const auto& checkpoints = job_.status->checkpoints;
   const int64_t step =
       checkpoints.empty() ? view_.step : std::max(view_.step, checkpoints.front().step);
-  screen_.Print(fmt::format("stopped at step {}; run the same command to resume", step));
+  screen_.Print(fmt::format("stopped at step {}; {}", step,
+                            interrupted ? "run the same command to resume"
+                                        : "the manifest says spec.suspend: set it to false and "
+                                          "run the same command to go on"));
   return contract::kExitInterrupted;
 }
 
@@ -151,10 +163,9 @@ int JobWatch::ConcludeSuccess(const v1::TrainingResult& result) {
   }
   line += fmt::format("   accuracy {:.1f} %", result.accuracy * 100);
   if (!job_.status->checkpoints.empty() && !job_.spec.checkpoint.volume.is_object()) {
-    line += fmt::format("   checkpoint of step {} in {}", job_.status->checkpoints.front().step,
-                        std::filesystem::relative(job_.spec.checkpoint.directory.value_or(
-                                                      cluster_.checkpoint_directory().string()))
-                            .string());
+    line += fmt::format(
+        "   checkpoint of step {} in {}", job_.status->checkpoints.front().step,
+        Shown(job_.spec.checkpoint.directory.value_or(cluster_.checkpoint_directory().string())));
   }
   screen_.Print(line);
   screen_.Print(fmt::format("weights sha256:{} steps:{} accuracy:{:.3f}", result.weights_sha256,
@@ -165,7 +176,7 @@ int JobWatch::ConcludeSuccess(const v1::TrainingResult& result) {
 int JobWatch::ConcludeFailure() {
   const v1::Condition* failed = FindCondition(job_, "Failed");
   screen_.Print(fmt::format("failed: {}: {}", failed->reason, failed->message));
-  screen_.Print("logs: " + std::filesystem::relative(directory_.logs()).string());
+  screen_.Print("logs: " + Shown(directory_.logs()));
   return contract::kExitJobFailed;
 }
 

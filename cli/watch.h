@@ -31,7 +31,8 @@ class JobWatch {
   void Wait();
 
   // Prints how the job ended, last of all the line that scripts compare, and returns the exit code.
-  int Conclude();
+  // `interrupted`: somebody asked it to stop, so that it is to go on.
+  int Conclude(bool interrupted);
 
   // Leaves the view with this line.
   void Close(const std::string& line);
@@ -48,6 +49,7 @@ class JobWatch {
   const RunDirectory& directory_;
   Screen& screen_;
   const bool resumed_;
+  const bool colour_;
   const std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
 
   training::v1alpha1::TrainingJob job_;

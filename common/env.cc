@@ -1,5 +1,6 @@
 #include "common/env.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cstdlib>
@@ -27,6 +28,8 @@ constexpr std::array kVariables = {
              "Port of the API server; the kubelet sets it in each pod."},
     Variable{"LANG", Type::kString, "", Audience::kUser, "Passed on to local workers."},
     Variable{"LD_LIBRARY_PATH", Type::kString, "", Audience::kUser, "Passed on to local workers."},
+    Variable{"NO_COLOR", Type::kString, "", Audience::kUser,
+             "Any value takes the colours out of the live view."},
     Variable{"PATH", Type::kString, "/usr/local/bin:/usr/bin:/bin", Audience::kUser,
              "Where local workers look for programs."},
     Variable{"RINGMASTER_BIN_DIR", Type::kString, "", Audience::kUser,
@@ -46,7 +49,7 @@ constexpr std::array kVariables = {
     Variable{"RINGMASTER_DEBUG_LOCAL_STREAMS", Type::kBoolean, "false", Audience::kDebug,
              "Keys random numbers by the place on the worker instead of the sample stream."},
     Variable{"RINGMASTER_FORCE_KERNELS", Type::kString, "", Audience::kDebug,
-             "Uses only kernels of this kind: reference or onednn."},
+             "Uses only kernels of this kind: reference or onednn.", "fastest|reference|onednn"},
     Variable{contract::kEnvGraceSeconds, Type::kInteger, "25", Audience::kInternal,
              "Seconds that a launcher's program has between SIGTERM and SIGKILL; less than the "
              "pod's own grace period."},
@@ -59,7 +62,8 @@ constexpr std::array kVariables = {
         contract::kEnvLifelineFd, Type::kInteger, "-1", Audience::kInternal,
         "Descriptor whose end of file tells a launcher that the program that started it is gone."},
     Variable{"RINGMASTER_LOG", Type::kString, "info", Audience::kUser,
-             "Least level that is logged: debug, info, warning, error."},
+             "Least level that is logged: debug, info, warning, error.",
+             "debug|info|warning|error"},
     Variable{contract::kEnvNamespace, Type::kString, "default", Audience::kInternal,
              "Namespace of the job."},
     Variable{contract::kEnvPodIp, Type::kString, "", Audience::kInternal,
@@ -89,15 +93,28 @@ const Variable& Find(const char* name) {
   return kVariables[0];
 }
 
-absl::Status Mistyped(const Variable& variable, std::string_view value, const char* wanted) {
+absl::Status Mistyped(const Variable& variable, std::string_view value, std::string_view wanted) {
   return absl::InvalidArgumentError(
       fmt::format("environment variable {}: '{}' is not {}", variable.name, value, wanted));
+}
+
+absl::Status CheckChoice(const Variable& variable) {
+  if (variable.choices == nullptr || !IsSet(variable.name)) return absl::OkStatus();
+  const std::string value = GetString(variable.name);
+  std::string listed;
+  for (std::string_view rest = variable.choices; !rest.empty();) {
+    const std::string_view choice = rest.substr(0, rest.find('|'));
+    if (value == choice) return absl::OkStatus();
+    listed += fmt::format("{}{}", listed.empty() ? "one of " : ", ", choice);
+    rest.remove_prefix(std::min(choice.size() + 1, rest.size()));
+  }
+  return Mistyped(variable, value, listed);
 }
 
 absl::Status Check(const Variable& variable) {
   switch (variable.type) {
     case Type::kString:
-      return absl::OkStatus();
+      return CheckChoice(variable);
     case Type::kInteger:
       return GetInteger(variable.name).status();
     case Type::kBoolean:

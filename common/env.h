@@ -29,6 +29,7 @@ struct Variable {
   const char* default_value;  // as text; "" for none
   Audience audience;
   const char* help;
+  const char* choices = nullptr;  // "a|b|c" where a value must be one of these
 };
 
 // All of them, sorted by name.

@@ -18,6 +18,7 @@ class EnvTest : public ::testing::Test {
  protected:
   void TearDown() override {
     ::unsetenv("RINGMASTER_LIFELINE_FD");
+    ::unsetenv("RINGMASTER_LOG");
     ::unsetenv("RINGMASTER_DEBUG_ARRIVAL_ORDER");
   }
 };
@@ -40,6 +41,15 @@ TEST_F(EnvTest, BadValueIsAnErrorThatNamesTheVariable) {
   EXPECT_EQ(GetInteger("RINGMASTER_LIFELINE_FD").status().code(),
             absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(Message(CheckAll()), HasSubstr("RINGMASTER_LIFELINE_FD"));
+}
+
+TEST_F(EnvTest, ValueThatIsNoneOfTheChoicesIsAnErrorThatListsThem) {
+  ::setenv("RINGMASTER_LOG", "loud", 1);
+  EXPECT_EQ(Message(CheckAll()),
+            "environment variable RINGMASTER_LOG: 'loud' is not one of debug, info, warning, "
+            "error");
+  ::setenv("RINGMASTER_LOG", "debug", 1);
+  EXPECT_TRUE(CheckAll().ok());
 }
 
 TEST_F(EnvTest, ReferencePageIsCurrent) {

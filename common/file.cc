@@ -6,7 +6,6 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <sys/file.h>
 
 #include "common/status.h"
 
@@ -15,6 +14,15 @@ namespace {
 
 std::span<const std::byte> AsBytes(std::string_view text) {
   return std::as_bytes(std::span(text.data(), text.size()));
+}
+
+// An exclusive lock of the open file, not of the process: closing another descriptor of the same
+// file does not let go of it, and it can be looked for without being taken.
+struct flock WholeFile() {
+  struct flock lock {};
+  lock.l_type = F_WRLCK;
+  lock.l_whence = SEEK_SET;
+  return lock;
 }
 
 absl::Status WriteAndSync(const std::filesystem::path& path, std::span<const std::byte> content) {
@@ -105,8 +113,9 @@ absl::StatusOr<FileLock> FileLock::Acquire(const std::filesystem::path& path,
                                            const std::string& content) {
   UniqueFd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
   if (!fd.valid()) return ErrnoStatus(errno, path.string());
-  if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
-    if (errno != EWOULDBLOCK) return ErrnoStatus(errno, path.string());
+  struct flock lock = WholeFile();
+  if (::fcntl(fd.get(), F_OFD_SETLK, &lock) != 0) {
+    if (errno != EWOULDBLOCK && errno != EACCES) return ErrnoStatus(errno, path.string());
     const auto holder = ReadFile(path, 4096);
     return absl::AlreadyExistsError(fmt::format("{} is locked by {}", path.string(),
                                                 holder.ok() ? *holder : "another process"));

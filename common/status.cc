@@ -24,6 +24,7 @@ int ExitCodeFor(const absl::Status& status) {
     case absl::StatusCode::kUnimplemented:
       return contract::kExitBadConfig;
     case absl::StatusCode::kNotFound:
+    case absl::StatusCode::kPermissionDenied:
       return contract::kExitBadData;
     case absl::StatusCode::kAborted:
     case absl::StatusCode::kUnavailable:
@@ -45,6 +46,15 @@ absl::Status ErrnoStatus(int error_number, const std::string& what) {
       return absl::NotFoundError(message);
     case EEXIST:
       return absl::AlreadyExistsError(message);
+    case EACCES:
+    case EPERM:
+    case EROFS:
+      return absl::PermissionDeniedError(message);
+    case EISDIR:
+    case ENOTDIR:
+    case ELOOP:
+    case ENAMETOOLONG:
+      return absl::InvalidArgumentError(message);
     case ENOSPC:
     case EDQUOT:
     case EMFILE:

@@ -25,6 +25,12 @@ TEST(StatusTest, FullDiskBecomesResourceExhaustedWhichIsRetried) {
   EXPECT_FALSE(contract::IsPermanent(ExitCodeFor(status)));
 }
 
+TEST(StatusTest, WhatAUserMayNotDoIsNoBugOfOurs) {
+  EXPECT_EQ(ExitCodeFor(ErrnoStatus(EACCES, "job.yaml")), contract::kExitBadData);
+  EXPECT_EQ(ExitCodeFor(ErrnoStatus(EROFS, ".ringmaster")), contract::kExitBadData);
+  EXPECT_EQ(ExitCodeFor(ErrnoStatus(EISDIR, "job.yaml")), contract::kExitBadConfig);
+}
+
 TEST(StatusTest, BadConfigurationEndsWithAPermanentExitCode) {
   EXPECT_TRUE(contract::IsPermanent(ExitCodeFor(absl::InvalidArgumentError("x"))));
 }

@@ -6,7 +6,6 @@
 #include <nlohmann/json.hpp>
 
 #include "common/check.h"
-#include "common/log.h"
 #include "common/status.h"
 #include "operator/kube/errors.h"
 #include "operator/kube/memory/apply.h"
@@ -40,7 +39,6 @@ absl::StatusOr<std::unique_ptr<MemoryStore>> MemoryStore::Open(StoreOptions opti
                                                              .watch = options.watch});
   std::string torn;
   RM_RETURN_IF_ERROR(core->Load(&torn));
-  if (!torn.empty()) log::Warning("the store's journal was torn", {{"dropped", torn}});
   std::unique_ptr<MemoryStore> store(new MemoryStore(std::move(options), std::move(core)));
   store->torn_ = std::move(torn);
   return store;

@@ -1,0 +1,214 @@
+#!/usr/bin/env python3
+"""The `ringmaster` command as its user meets it: logs, the live view, and what is refused with which words and exit code."""
+import os
+import pty
+import re
+import signal
+import subprocess
+import tempfile
+import unittest
+
+from ringmaster_run import DEADLINE, LONG, RINGMASTER, ROOT, SHORT, RunTest, main, ringmaster, wait_until
+
+DIGITS = ROOT / "examples/digits/job.yaml"
+NOBODY = 65534
+COLOUR = re.compile(r"\x1b\[\d*m")
+
+
+class LogsCommand(RunTest):
+    def follow(self, *arguments):
+        output = tempfile.TemporaryFile()
+        self.addCleanup(output.close)
+        process = subprocess.Popen([RINGMASTER, "logs", "digits", "--follow", *arguments], cwd=self.folder, stdout=output, stderr=subprocess.STDOUT)
+        self.addCleanup(lambda: process.poll() is None and process.kill())
+
+        def text():
+            output.seek(0)
+            return output.read().decode()
+        return process, text
+
+    def test_follow_goes_on_across_a_restart_and_ends_with_the_job(self):
+        run = self.digits(*LONG)
+        run.wait_for_step(10)
+        one, text = self.follow("--worker", "1")
+        every, texts = self.follow()
+        wait_until(lambda: "digits-3-0  " in texts(), "the lines of worker 3")
+        every.send_signal(signal.SIGINT)
+        self.assertEqual(every.wait(DEADLINE), 0)
+        os.kill(run.workers()[1], signal.SIGKILL)
+        wait_until(lambda: "digits-1-1  " in text(), "a line of worker 1 after its restart")
+        self.assertTrue(run.running(), "who follows sees lines while the job runs")
+        run.result()
+        self.assertEqual(one.wait(DEADLINE), 0, text())
+
+        def lines(of):
+            return sorted(re.sub(r"^digits-1-\d+  ", "", line) for line in of.splitlines())
+        written = ringmaster(self.folder, "logs", "digits", "--worker", "1").stdout
+        self.assertIn("digits-1-1  ", written)
+        self.assertEqual(lines(text()), lines(written), "every line once")
+
+    def test_wrong_names_are_said_with_the_right_ones(self):
+        self.assertEqual(ringmaster(self.folder, "logs", "digits").returncode, 66)
+        self.digits(*SHORT).result()
+        for arguments, words in ((["digitz"], "digitz: no such job under"), (["digitz", "--follow"], "there are: digits"),
+                                 (["digits", "--worker", "4"], "digits: no worker 4; there are workers 0 to 3")):
+            answer = ringmaster(self.folder, "logs", *arguments)
+            self.assertEqual(answer.returncode, 66, arguments)
+            self.assertIn(words, answer.stderr)
+            self.assertEqual(answer.stdout, "")
+        tail = ringmaster(self.folder, "logs", "digits", "--worker", "2", "--tail", "2").stdout
+        whole = ringmaster(self.folder, "logs", "digits", "--worker", "2").stdout
+        self.assertEqual(tail.splitlines(), whole.splitlines()[-2:])
+
+
+class LiveView(RunTest):
+    """`ringmaster run` on a terminal."""
+
+    def run_on_terminal(self, *arguments, columns=80, **environment):
+        user, program = pty.openpty()
+        self.addCleanup(os.close, user)
+        os.set_blocking(user, False)
+        subprocess.run(["stty", "cols", str(columns), "rows", "24"], stdin=program, check=True)
+        process = subprocess.Popen([RINGMASTER, "run", str(DIGITS), *arguments], cwd=self.folder, env={**os.environ, **environment},
+                                   preexec_fn=lambda: os.login_tty(program), pass_fds=[program])
+        os.close(program)
+        self.addCleanup(lambda: process.poll() is None and process.kill())
+        shown = bytearray()
+
+        def text():
+            try:
+                while chunk := os.read(user, 65536):
+                    shown.extend(chunk)
+            except OSError:
+                pass  # nothing now, or nobody writes any more
+            return shown.decode(errors="replace")
+        return process, user, text
+
+    def wait(self, process, text):
+        """The exit code; reads on meanwhile, so that a full terminal does not stop the program."""
+        wait_until(lambda: text() and process.poll() is not None, "the run's end")
+        return process.returncode
+
+    def test_view_fits_the_terminal_and_leaves_it_as_it_was(self):
+        process, _, text = self.run_on_terminal(*SHORT, TERM="xterm", NO_COLOR="")
+        self.assertEqual(self.wait(process, text), 0, text())
+        self.assertRegex(text(), "━+")
+        self.assertRegex(text(), COLOUR)
+        self.assertEqual(text().count("\x1b[?25l"), text().count("\x1b[?25h"), "the cursor is visible again")
+        self.assertGreater(text().rfind("weights sha256:"), text().rfind("\x1b[J"), "what the job measured stays on the screen")
+        for line in text().splitlines():
+            if "samples/s" in line or "w0 " in line:
+                self.assertLessEqual(len(re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]|\r", "", line)), 80, line)
+
+    def test_view_without_colours(self):
+        process, _, text = self.run_on_terminal(*SHORT, TERM="xterm", NO_COLOR="1")
+        self.assertEqual(self.wait(process, text), 0, text())
+        self.assertRegex(text(), "━+")
+        self.assertNotRegex(text(), COLOUR)
+
+    def test_dumb_terminal_gets_lines_and_a_second_ctrl_c_ends_at_once(self):
+        process, keyboard, text = self.run_on_terminal(*LONG, TERM="dumb")
+        wait_until(lambda: "step" in text(), "progress")
+        os.write(keyboard, b"\x03")
+        wait_until(lambda: "Ctrl-C again" in text() or process.poll() is not None, "the answer to Ctrl-C")
+        os.write(keyboard, b"\x03")
+        self.assertEqual(self.wait(process, text), 130, text())
+        self.assertNotIn("\x1b", text())
+        self.assertRegex(text(), "stopped at (once|step)")  # it may have been quicker than the second key
+        self.assertIn("run the same command to resume", text())
+
+
+class Refusals(RunTest):
+    def refused(self, code, words, *arguments, **options):
+        answer = subprocess.run([RINGMASTER, *map(str, arguments)], capture_output=True, text=True, timeout=DEADLINE, **{"cwd": self.folder, **options})
+        self.assertEqual(answer.returncode, code, f"{arguments}: {answer.stdout}{answer.stderr}")
+        self.assertIn(words, answer.stderr)
+        self.assertEqual(answer.stdout, "")
+
+    def test_files_that_are_no_manifest(self):
+        for name, text in (("empty.yaml", ""), ("comment.yaml", "# nothing\n"), ("list.yaml", "- a\n"), ("two.yaml", DIGITS.read_text() + "---\n" + DIGITS.read_text()),
+                           ("broken.yaml", "{a: b: c}"), ("noise.yaml", "\x01\x02")):
+            (self.folder / name).write_text(text)
+            for command in ("run", "validate"):
+                self.refused(65, name, command, name)
+        for command in ("run", "validate"):
+            self.refused(66, "absent.yaml: No such file", command, "absent.yaml")
+            self.refused(65, "Is a directory", command, self.folder)
+            self.refused(65, "larger than", command, "/dev/zero")
+        self.assertFalse((self.folder / ".ringmaster").exists(), "nothing was started")
+
+    def test_options_that_mean_nothing(self):
+        for arguments, words in ((["--workers", "four"], "--workers: 'four' is not a whole number"), (["--metrics-address", "here"], "host:port"),
+                                 (["--set"], "--set"), (["--bogus"], "--bogus"), (["other.yaml"], "other.yaml")):
+            self.refused(64, words, "run", DIGITS, *arguments)
+        self.refused(64, "--tail: -1 is less than 0", "logs", "digits", "--tail", "-1")
+        self.refused(64, "yaml", "get", "--output", "yaml")
+        self.refused(64, "'loud' is not one of debug, info, warning, error", "get", env={**os.environ, "RINGMASTER_LOG": "loud"})
+
+    def test_values_over_the_manifest_that_cannot_be(self):
+        for assignment, words in (("spec.trainer.epochz=3", "did you mean epochs?"), ("spec.trainer.epochs", "is not path=value"),
+                                  ("spec.trainer.epochs=x", "'x' is not a number"), ("spec.trainer.batch.size=0", "0 is less than 1"),
+                                  ("metadata.name=../x", "metadata.name")):
+            self.refused(65, words, "validate", DIGITS, "--set", assignment)
+        self.refused(65, "spec.workers.replicas: 0 is less than 1", "run", DIGITS, "--workers", "0")
+        self.refused(65, "spec.workers.replicas: -1 is less than 1", "run", DIGITS, "--workers", "-1")
+
+    def test_job_that_runs_already(self):
+        run = self.digits(*LONG)
+        wait_until(lambda: run.job(), "the job")
+        for fresh in ([], ["--fresh"]):
+            self.refused(75, f"job digits runs already: {self.folder}/.ringmaster/digits/lock is locked by process {run.process.pid}",
+                         "run", DIGITS, *LONG, *fresh)
+
+    def test_damaged_journal_is_named_and_a_fresh_start_helps(self):
+        self.digits(*SHORT).result()
+        journal = self.folder / ".ringmaster/digits/store.journal"
+        content = bytearray(journal.read_bytes())
+        content[len(content) // 2] ^= 1
+        journal.write_bytes(content)
+        self.refused(1, f"{journal}:", "get")
+        self.refused(1, f"{journal}:", "get", "digits", "-o", "json")
+        self.refused(1, "--fresh", "run", DIGITS, *SHORT)
+        self.digits(*SHORT, "--fresh").result()
+
+    def test_manifest_that_says_suspend_is_not_trained(self):
+        run = self.digits("--set", "spec.suspend=true")
+        self.assertEqual(run.wait(), 130)
+        self.assertIn("the manifest says spec.suspend", run.text())
+
+    def test_nothing_here_yet(self):
+        self.refused(66, "digits: no such job under", "get", "digits")
+        answer = ringmaster(self.folder, "get")
+        self.assertEqual((answer.returncode, answer.stdout), (0, ""))
+        self.assertIn("no jobs under", answer.stderr)
+
+    def test_current_directory_that_is_gone(self):
+        gone = self.folder / "gone"
+        gone.mkdir()
+        self.refused(66, "the current directory is gone", "get", preexec_fn=gone.rmdir, cwd=gone)
+
+    @unittest.skipUnless(os.geteuid() == 0, "only root can become another user")
+    def test_what_this_user_may_not_read_or_write(self):
+        self.folder.chmod(0o755)
+        secret = self.folder / "secret.yaml"
+        secret.write_text(DIGITS.read_text())
+        secret.chmod(0o600)
+        for command in ("run", "validate"):
+            self.refused(66, "secret.yaml: Permission denied", command, secret, user=NOBODY, group=NOBODY, extra_groups=[])
+        secret.chmod(0o644)
+        self.refused(66, "run this where you may write", "run", secret, user=NOBODY, group=NOBODY, extra_groups=[])
+
+    @unittest.skipUnless(os.geteuid() == 0, "only root can become another user")
+    def test_two_users_run_on_one_machine(self):
+        mine = self.digits(*LONG)
+        mine.wait_for_step(1)
+        theirs = self.fresh_folder()
+        os.chown(theirs, NOBODY, NOBODY)
+        self.folder.chmod(0o755)
+        answer = subprocess.run([RINGMASTER, "run", str(DIGITS), *SHORT], cwd=theirs, capture_output=True, text=True, timeout=DEADLINE,
+                                user=NOBODY, group=NOBODY, extra_groups=[])
+        self.assertEqual(answer.returncode, 0, answer.stdout + answer.stderr)
+
+
+if __name__ == "__main__":
+    main()
