@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 """What `ringmaster run` promises when nothing goes wrong."""
 import json
+import os
+import signal
 import socket
 import urllib.request
 
@@ -45,28 +47,79 @@ class RunCommand(RunTest):
         self.assertRegex(table, r"digits +Succeeded +\S+ +113/113")
         self.assertIn("RoundStarted", ringmaster(self.folder, "get", "digits", "--events").stdout)
 
-    def test_metrics_are_served_by_operator_and_workers(self):
+    def test_metrics_of_operator_and_workers_say_what_happened(self):
         with socket.create_server(("127.0.0.1", 0)) as free:
             address = "127.0.0.1:%d" % free.getsockname()[1]
         run = self.digits(*LONG, "--metrics-address", address)
-        run.wait_for_step(5)
-        operator = urllib.request.urlopen(f"http://{address}/metrics", timeout=30).read().decode()
-        self.assertIn('ringmaster_operator_jobs{state="Running"} 1', operator)
-        self.assertRegex(operator, r'ringmaster_operator_reconcile_total{result="[a-z_]+"} [1-9]')
-        text = wait_until(lambda: metrics_of_a_worker(run), "a worker's metrics")
-        self.assertRegex(text, r"ringmaster_trainer_step_seconds_count [1-9]")
-        for name in ("samples_per_second", "loss", "allreduce_seconds", "allreduce_bytes"):
-            self.assertIn(f"ringmaster_trainer_{name}", text)
+        run.wait_for_step(25)
+        os.kill(run.workers()[2], signal.SIGKILL)
+        before = run.step()
+        wait_until(lambda: run.job()["status"].get("restarts", {}).get("total"), "the incident")
+        run.wait_for_step(before + 30)
+        operator = scrape(address)
+        self.assertTrue(run.running(), "the metrics are of a job that trains")
+        worker = scrape(wait_until(lambda: metrics_address(run, rank=0), "a worker's address"))
+        self.check_operator(operator, run.job()["status"])
+        self.check_worker(worker)
+        run.result()
+
+    def check_operator(self, metrics, status):
+        def total(name):
+            return sum(value for series, value in metrics.items() if series.startswith(f"ringmaster_operator_{name}{{"))
+        for result in ("done", "requeue_after", "retry", "terminal"):
+            passes = metrics[f'ringmaster_operator_reconcile_total{{result="{result}"}}']
+            self.assertLessEqual(abs(metrics[f'ringmaster_operator_reconcile_seconds_count{{result="{result}"}}'] - passes), 1)
+            self.assertEqual(metrics[f'ringmaster_operator_reconcile_seconds_sum{{result="{result}"}}'] > 0, passes > 0)
+        self.assertGreater(total("reconcile_total"), 10)
+        self.assertLess(total("reconcile_seconds_sum") / total("reconcile_total"), 5)
+        self.assertLessEqual(metrics["ringmaster_operator_queue_depth"], 1, "there is one job")
+        self.assertEqual(total("jobs"), 1)
+        self.assertEqual(metrics['ringmaster_operator_jobs{state="Running"}'], 1)
+        self.assertEqual(metrics["ringmaster_operator_rounds_total"], status["round"])
+        for cause, count in status["restarts"]["byCause"].items():
+            self.assertEqual(metrics[f'ringmaster_operator_restarts_total{{cause="{cause}"}}'], count)
+        self.assertEqual(total("restarts_total"), status["restarts"]["total"])
+        self.assertGreaterEqual(metrics["ringmaster_operator_checkpoints_total"], 4)
+
+    def check_worker(self, metrics):
+        def of(name):
+            return metrics[f"ringmaster_trainer_{name}"]
+
+        def mean(name):
+            return of(f"{name}_seconds_sum") / of(f"{name}_seconds_count")
+        steps = of("steps_total")
+        self.assertGreaterEqual(steps, 40)
+        self.assertGreaterEqual(of("step"), 40)
+        for name in ("step", "compute", "allreduce"):
+            self.assertLessEqual(abs(of(f"{name}_seconds_count") - steps), 2, name)
+            self.assertTrue(0 < mean(name) < 30, name)
+        self.assertLess(mean("compute"), mean("step"))
+        self.assertLess(mean("allreduce"), mean("step"))
+        self.assertLessEqual(abs(of("samples_total") - 16 * steps), 32, "one shard of 16 samples a step")
+        self.assertGreater(of("samples_per_second"), 1)
+        self.assertTrue(0 < of("loss") < 3)
+        self.assertTrue(0.5 < of("accuracy") <= 1)
+        gradients = 59970 * 4  # bytes; each rank sends and gets at least its share of the sum and of the result
+        for direction in ("sent", "received"):
+            self.assertGreater(of(f'allreduce_bytes_total{{direction="{direction}"}}'), (steps - 2) * gradients)
+        self.assertGreaterEqual(of('checkpoints_total{result="written"}'), 4)
+        self.assertEqual(of('checkpoints_total{result="failed"}'), 0)
+        self.assertTrue(0 < mean("checkpoint") < 30)
+        self.assertEqual((of("rounds_total"), of("rounds_lost_total"), of("skipped_steps_total")), (2, 1, 0))
 
 
-def metrics_of_a_worker(run):
+def metrics_address(run, rank):
     for member in run.job().get("status", {}).get("members", []):
-        host = member["address"].rsplit(":", 1)[0]
-        try:
-            return urllib.request.urlopen(f"http://{host}:7472/metrics", timeout=10).read().decode()
-        except OSError:
-            continue
+        if member.get("rank", 0) == rank:
+            return member["address"].rsplit(":", 1)[0] + ":7472"
     return None
+
+
+def scrape(address):
+    """{series with its labels: value} of a metrics endpoint."""
+    text = urllib.request.urlopen(f"http://{address}/metrics", timeout=30).read().decode()
+    lines = (line.rsplit(" ", 1) for line in text.splitlines() if line and not line.startswith("#"))
+    return {series: float(value) for series, value in lines}
 
 
 class ValidateCommand(RunTest):
