@@ -58,6 +58,26 @@ std::string Truncate(std::string_view text, int width) {
   return coloured ? cut + "\x1b[0m" : cut;
 }
 
+std::vector<std::string> Wrap(std::string_view text, int width) {
+  const size_t indent = std::min(text.find_first_not_of(' '), text.size());
+  std::vector<std::string> lines{std::string(indent, ' ')};
+  bool has_word = false;  // the last line
+  for (size_t at = indent; at < text.size();) {
+    const size_t word = std::min(text.find_first_not_of(' ', at), text.size());
+    const size_t end = std::min(text.find(' ', word), text.size());
+    const std::string_view piece = text.substr(at, end - at);
+    if (has_word && DisplayWidth(lines.back()) + DisplayWidth(piece) > width) {
+      lines.emplace_back(indent + 2, ' ');
+      lines.back() += text.substr(word, end - word);
+    } else {
+      lines.back() += piece;
+    }
+    has_word = true;
+    at = end;
+  }
+  return lines;
+}
+
 std::string FormatTable(const std::vector<std::vector<std::string>>& rows) {
   std::vector<int> widths;
   for (const auto& row : rows) {

@@ -16,6 +16,10 @@ int DisplayWidth(std::string_view text);
 // Cut to at most `width` columns; what is left of a cut text ends in "…".
 std::string Truncate(std::string_view text, int width);
 
+// Broken between words where it is wider than `width`; the lines after the first are indented by
+// two columns more than it. A word that is wider stays whole.
+std::vector<std::string> Wrap(std::string_view text, int width);
+
 // A table with columns two spaces apart, every cell left-aligned, no trailing blanks. The first row
 // is the header.
 std::string FormatTable(const std::vector<std::vector<std::string>>& rows);

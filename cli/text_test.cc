@@ -1,12 +1,23 @@
 #include "cli/text.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 namespace ringmaster::cli {
 namespace {
 
+using ::testing::ElementsAre;
+
 TEST(TextTest, WidthCountsCodePointsAndNoColours) {
   EXPECT_EQ(DisplayWidth("\x1b[32mw0 ●\x1b[0m"), 4);
+}
+
+TEST(TextTest, LongLineIsBrokenBetweenWordsAndIndentedFurther) {
+  EXPECT_THAT(Wrap("  a worker was lost", 11), ElementsAre("  a worker", "    was", "    lost"));
+  EXPECT_THAT(Wrap("digits  lenet · 4", 15), ElementsAre("digits  lenet ·", "  4"));
+  EXPECT_THAT(Wrap("  short", 80), ElementsAre("  short"));
+  EXPECT_THAT(Wrap("averylongword and", 5), ElementsAre("averylongword", "  and"));
+  EXPECT_THAT(Wrap("", 5), ElementsAre(""));
 }
 
 TEST(TextTest, TruncatedTextEndsInAnEllipsisAndFits) {

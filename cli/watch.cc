@@ -109,7 +109,7 @@ void JobWatch::PrintHeader() {
   // The model's name comes from the first worker that is ready.
   if (header_printed_ || (view_.model.empty() && job_.spec.trainer && !ended)) return;
   header_printed_ = true;
-  screen_.Print(HeaderLine(view_));
+  Say(HeaderLine(view_));
   screen_.Print(
       fmt::format("  {}; logs: {}", resumed_ ? "resumed" : "started", Shown(directory_.logs())));
 }
@@ -125,7 +125,13 @@ void JobWatch::PrintEvents() {
                        kube::FindString(*event, {"message"}));
   }
   std::ranges::stable_sort(lines, {}, &std::pair<std::string, std::string>::first);
-  for (const auto& [time, message] : lines) screen_.Print("  " + message);
+  for (const auto& [time, message] : lines) Say("  " + message);
+}
+
+// On a terminal, broken between words; elsewhere a line is what scripts read.
+void JobWatch::Say(const std::string& line) {
+  if (!screen_.live()) return screen_.Print(line);
+  for (const std::string& part : Wrap(line, screen_.width())) screen_.Print(part);
 }
 
 // Without a live view: a line at each evaluation, and every few seconds.

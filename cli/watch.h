@@ -40,6 +40,7 @@ class JobWatch {
  private:
   void PrintHeader();
   void PrintEvents();
+  void Say(const std::string& line);
   void PrintPlainProgress();
   int ConcludeSuccess(const training::v1alpha1::TrainingResult& result);
   int ConcludeFailure();

@@ -19,7 +19,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests/e2e"))
 from ringmaster_run import BIN, Run, wait_until  # noqa: E402
 
-COLUMNS, ROWS = 126, 12
+COLUMNS, ROWS = 118, 12
 CELL, LINE, MARGIN = 8.4, 19, 16  # of a 14 px monospaced font
 COLOURS = {"31": "#ff7b72", "32": "#7ee787", "90": "#8b949e"}  # as cli/view.cc uses them
 SGR = re.compile(r"\x1b\[([\d;]*)m")
