@@ -131,9 +131,8 @@ users:
         return self._component("kube-scheduler", self._ports[4])
 
     def _component(self, name, port):
-        own = f"{name}.kubeconfig"
-        return [binaries.find(name), f"--kubeconfig={own}", f"--authentication-kubeconfig={own}", f"--authorization-kubeconfig={own}",
-                f"--bind-address={self._address}", f"--secure-port={port}", "--leader-elect=false", "--profiling=false"]
+        return [binaries.find(name), f"--kubeconfig={name}.kubeconfig", f"--bind-address={self._address}", f"--secure-port={port}",
+                "--leader-elect=false", "--profiling=false"]
 
     def _kwok(self):
         return [binaries.find("kwok"), "--kubeconfig=kwok.kubeconfig", f"--config={HERE / 'stages.yaml'}", "--manage-all-nodes=false",
