@@ -24,9 +24,10 @@ std::optional<Time> AccusedAt(const Pass& pass, const Slot& slot) {
   return first;
 }
 
-// Whether this member's trainer has itself given the round up, or gone on in it since: one that is
-// merely blamed for another's silence does either.
+// Whether this member's trainer has itself given the round up, gone on in it since, or reached its
+// end: one that is merely blamed for another's silence does one of these.
 bool SpokeSince(const Pass& pass, const WorkerView& view, Time accused) {
+  if (view.finished || view.drained_step) return true;
   const bool gave_up =
       std::any_of(view.peers_lost.begin(), view.peers_lost.end(),
                   [&](const PeerLostReport& report) { return report.round == pass.status.round; });

@@ -57,6 +57,14 @@ TEST(LossesTest, TakesABlamedWorkerThatWentOnSinceForNoCulprit) {
   EXPECT_FALSE(Reconcile(observed).status->restarts);
 }
 
+TEST(LossesTest, TakesABlamedWorkerThatHasLeftAtItsLastStepForNoCulprit) {
+  Observed observed = Training(2);
+  View(observed, 0).peers_lost.push_back({.round = 1, .rank = 1, .time = observed.now});
+  View(observed, 1).drained_step = 9;
+  observed.now += seconds(60);
+  EXPECT_FALSE(Reconcile(observed).status->restarts);
+}
+
 TEST(LossesTest, IgnoresWhatPeersSaidInAnEarlierRound) {
   Observed observed = Training(2);
   View(observed, 1).connected = false;
