@@ -1,0 +1,103 @@
+// What becomes of what the workers say.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "operator/rendezvous/testing/registry_fixture.h"
+
+namespace ringmaster::rendezvous {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using testing::kJob;
+using testing::Line;
+using testing::MakeHello;
+using testing::MakeProgress;
+using testing::MakeReady;
+using testing::MakeShard;
+using testing::RegistryTest;
+
+TEST_F(RegistryTest, DropsEventsOfAnOlderRound) {
+  const Line line = Join("u0");
+  registry_.Announce(kJob, Round(2, {"u0"}));
+  changes_ = 0;
+  Say(line, MakeProgress(1, 50));
+  Say(line, MakeShard(1, 50, "d"));
+  EXPECT_FALSE(View("u0").progress.has_value());
+  EXPECT_TRUE(View("u0").durable.empty());
+  EXPECT_EQ(changes_, 0);
+  Say(line, MakeReady("10.0.0.1:7473"));  // speaks of the worker, not of a round
+  EXPECT_TRUE(View("u0").ready.has_value());
+}
+
+TEST_F(RegistryTest, HoldsProgressBackToTwoASecond) {
+  const Line line = Join("u0");
+  changes_ = 0;
+  for (int step = 1; step <= 40; ++step) {
+    Say(line, MakeProgress(1, step));
+    clock_.Advance(milliseconds(50));
+    registry_.Tick();
+  }
+  EXPECT_GE(changes_, 4);
+  EXPECT_LE(changes_, 6);  // the first also moves the worker to round 1
+  Pass(seconds(1));
+  EXPECT_EQ(View("u0").progress->step, 40);
+  EXPECT_LE(changes_, 6);
+}
+
+TEST_F(RegistryTest, TellsOfADurableShardAtOnceAndOnlyOnce) {
+  const Line line = Join("u0");
+  Say(line, MakeShard(1, 10, "d10"));
+  changes_ = 0;
+  Say(line, MakeShard(1, 10, "d10"));
+  EXPECT_EQ(changes_, 0);
+  Say(line, MakeShard(1, 20, "d20"));
+  EXPECT_EQ(changes_, 1);
+  ASSERT_EQ(View("u0").durable.size(), 2u);
+  registry_.Send(kJob, "u0", reconcile::CheckpointCommittedCommand{{.step = 10, .round = 1}, {}});
+  ASSERT_EQ(View("u0").durable.size(), 1u);
+  EXPECT_EQ(View("u0").durable[0].digest, "d20");
+}
+
+TEST_F(RegistryTest, ForgetsShardReportsOfTheRoundBefore) {
+  const Line line = Join("u0");
+  Say(line, MakeShard(1, 10, "d10"));
+  Beat(line, 2);
+  EXPECT_EQ(View("u0").round, 2);
+  EXPECT_TRUE(View("u0").durable.empty());
+}
+
+TEST_F(RegistryTest, KeepsABoundedNumberOfReports) {
+  const Line line = Join("u0");
+  for (int step = 0; step < 1000; ++step) Say(line, MakeShard(1, step, "d"));
+  ASSERT_EQ(View("u0").durable.size(), kReportsKept);
+  EXPECT_EQ(View("u0").durable.back().step, 999);
+}
+
+TEST_F(RegistryTest, KeepsTheLastWordsOfAWorkerUntilItsPodIsGone) {
+  const Line line = Join("u0");
+  v1::Event exited;
+  exited.mutable_exited()->set_exit_code(66);
+  exited.mutable_exited()->set_message("digits.csv:3: not a number");
+  Say(line, exited);
+  registry_.Closed(line.id);
+  Pass(seconds(10));
+  EXPECT_EQ(View("u0").exited->exit_code, 66);
+  verifier_.verdicts.erase("u0");
+  Pass(seconds(10));
+  EXPECT_TRUE(registry_.SnapshotFor(kJob).workers.empty());
+}
+
+TEST_F(RegistryTest, TakesAForeignProgramForReadyAtHello) {
+  Line line = Open();
+  v1::FromWorker message;
+  *message.mutable_hello() = MakeHello("pod-u0", "u0");
+  message.mutable_hello()->set_native(false);
+  message.mutable_hello()->set_address("10.0.0.1:29500");
+  registry_.Received(line.id, message);
+  ASSERT_TRUE(View("u0").ready.has_value());
+  EXPECT_EQ(View("u0").ready->address, "10.0.0.1:29500");
+}
+
+}  // namespace
+}  // namespace ringmaster::rendezvous
