@@ -91,8 +91,9 @@ void CommitWhole(Pass& pass) {
   }
 }
 
-// A checkpoint that does not load everywhere does not exist: its entry goes, its files stay for
-// whoever wants to look at them. The commit's time tells an old complaint from a new one.
+// A checkpoint that does not load everywhere does not exist: its entry goes. The trainer of rank 0
+// sets its files aside for whoever wants to look at them (runtime/checkpoint/leftovers.h). The
+// commit's time tells an old complaint from a new one.
 void DropRejected(Pass& pass) {
   for (const v1::Member& member : pass.status.members) {
     const WorkerView* view = pass.ViewOf(member.pod_uid);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <fstream>
 #include <unistd.h>
 
@@ -47,6 +48,20 @@ bool WrittenBy(const std::string& job, const std::filesystem::path& path) {
   return false;
 }
 
+// Removes the files whose names begin like that, but for those named.
+absl::Status RemoveBut(const std::filesystem::path& directory, const std::string& prefix,
+                       const std::vector<std::string>& kept) {
+  std::error_code error;
+  std::filesystem::directory_iterator entry(directory, error);
+  for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
+    if (!name.starts_with(prefix) || std::find(kept.begin(), kept.end(), name) != kept.end())
+      continue;
+    RM_RETURN_IF_ERROR(Remove(entry->path()));
+  }
+  return error ? ErrnoStatus(error.value(), directory.string()) : absl::OkStatus();
+}
+
 bool IsLeftover(const std::filesystem::path& path, const std::string& job, int64_t round,
                 std::span<const CheckpointRef> existing) {
   const std::optional<ShardName> name = ParseShardName(path.filename().string());
@@ -62,6 +77,25 @@ absl::Status RemoveCheckpoint(const std::filesystem::path& directory, const Chec
     RM_RETURN_IF_ERROR(Remove(directory / ShardFileName(id, rank)));
   }
   return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<std::string>> SetAside(const std::filesystem::path& directory,
+                                                  const std::string& job,
+                                                  std::span<const CheckpointRef> rejected) {
+  std::vector<std::string> names;
+  for (const CheckpointRef& ref : rejected) {
+    for (int rank = 0; rank < ref.id.world_size; ++rank) {
+      const std::filesystem::path path = directory / ShardFileName(ref.id, rank);
+      const std::string name = RejectedName(ref.id, rank, job);
+      if (::rename(path.c_str(), (directory / name).c_str()) == 0) {
+        names.push_back(name);
+      } else if (errno != ENOENT) {
+        return ErrnoStatus(errno, path.string());
+      }
+    }
+  }
+  if (!names.empty()) RM_RETURN_IF_ERROR(RemoveBut(directory, RejectedPrefix(job), names));
+  return names;
 }
 
 absl::StatusOr<std::vector<std::string>> RemoveLeftovers(const std::filesystem::path& directory,

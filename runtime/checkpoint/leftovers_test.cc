@@ -15,6 +15,10 @@ CheckpointId Id(int64_t step, int64_t round, int world = 1) {
   return {.step = step, .round = round, .world_size = world};
 }
 
+bool Exists(const TemporaryDirectory& directory, const std::string& name) {
+  return std::filesystem::exists(directory.path() / name);
+}
+
 TEST(LeftoversTest, RemovesTheFilesOfADroppedCheckpointAndNoOther) {
   CheckpointFolder directory;
   WriteCheckpoint(directory.path(), Id(10, 1, 2), TestState(1));
@@ -54,6 +58,25 @@ TEST(LeftoversTest, KnowsItsOwnFileByTheHeaderAlone) {
   const auto removed = RemoveLeftovers(directory.path(), kTestJob, 3, {});
   ASSERT_TRUE(removed.ok()) << removed.status();
   EXPECT_THAT(*removed, ElementsAre(ShardFileName(Id(20, 2), 0)));
+}
+
+TEST(LeftoversTest, KeepsTheLatestRejectedCheckpointsUnderAnotherName) {
+  TemporaryDirectory directory;
+  const CheckpointRef first = WriteCheckpoint(directory.path(), Id(10, 1, 2), TestState(1));
+  const CheckpointRef second = WriteCheckpoint(directory.path(), Id(20, 2), TestState(2));
+  Spill(directory.path() / RejectedName(Id(5, 1), 0, "default/other"), "another job's");
+  ASSERT_TRUE(SetAside(directory.path(), kTestJob, {&first, 1}).ok());
+  ASSERT_TRUE(SetAside(directory.path(), kTestJob, {&first, 1}).ok()) << "asked again";
+  ASSERT_TRUE(SetAside(directory.path(), kTestJob, {}).ok());
+  EXPECT_TRUE(Exists(directory, RejectedName(first.id, 0, kTestJob)));
+  EXPECT_TRUE(Exists(directory, RejectedName(first.id, 1, kTestJob)));
+  EXPECT_FALSE(Exists(directory, ShardFileName(first.id, 0)));
+  const auto names = SetAside(directory.path(), kTestJob, {&second, 1});
+  ASSERT_TRUE(names.ok()) << names.status();
+  EXPECT_THAT(*names, ElementsAre(RejectedName(second.id, 0, kTestJob)));
+  ASSERT_TRUE(RemoveLeftovers(directory.path(), kTestJob, 9, {}).ok());
+  EXPECT_EQ(directory.Names().size(), 2U) << "the latest, and the other job's";
+  EXPECT_TRUE(Exists(directory, RejectedName(second.id, 0, kTestJob)));
 }
 
 TEST(LeftoversTest, LeavesEverybodyElsesFilesAlone) {

@@ -42,6 +42,14 @@ std::string TemporaryName(const CheckpointId& id, int rank, std::string_view job
   return fmt::format("{}{}{}", ShardFileName(id, rank), kTemporary, JobTag(job));
 }
 
+std::string RejectedPrefix(std::string_view job) {
+  return fmt::format("rejected-{}-", JobTag(job));
+}
+
+std::string RejectedName(const CheckpointId& id, int rank, std::string_view job) {
+  return RejectedPrefix(job) + ShardFileName(id, rank);
+}
+
 std::optional<ShardName> ParseShardName(std::string_view file_name) {
   std::string_view rest = file_name;
   ShardName name;

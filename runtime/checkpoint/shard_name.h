@@ -49,6 +49,11 @@ std::string ShardFileName(const CheckpointId& id, int rank);
 // The name while it is written.
 std::string TemporaryName(const CheckpointId& id, int rank, std::string_view job);
 
+// The name of one that does not load and is set aside to be looked at: `rejected-TAG-` before its
+// own. RejectedPrefix is what all of a job's begin with.
+std::string RejectedPrefix(std::string_view job);
+std::string RejectedName(const CheckpointId& id, int rank, std::string_view job);
+
 // What TAG is for a job ("namespace/name").
 std::string JobTag(std::string_view job);
 

@@ -32,6 +32,7 @@ void Checkpointer::Restored(const Round& round, std::vector<CheckpointRef> exist
   existing_ = std::move(existing);
   last_ = plan_.clock->SteadyNow();
   if (rank_ != 0) return;
+  SetAside(round);
   const auto removed =
       checkpoint::RemoveLeftovers(plan_.directory, plan_.job, round.number, round.checkpoints);
   if (!removed.ok()) {
@@ -39,6 +40,22 @@ void Checkpointer::Restored(const Round& round, std::vector<CheckpointRef> exist
   } else if (!removed->empty()) {
     log::Info("removed what earlier rounds left behind",
               {{"files", removed->size()}, {"first", removed->front()}});
+  }
+}
+
+// What status has forgotten by the next round would go as a leftover then; somebody may want to see
+// what has become of it.
+void Checkpointer::SetAside(const Round& round) {
+  std::vector<CheckpointRef> rejected;
+  for (const CheckpointRef& ref : round.checkpoints) {
+    if (!Exists(ref.id.step)) rejected.push_back(ref);
+  }
+  const auto names = checkpoint::SetAside(plan_.directory, plan_.job, rejected);
+  if (!names.ok()) {
+    log::Warning("a checkpoint that does not load stays where it is", {{"error", names.status()}});
+  } else if (!names->empty()) {
+    log::Warning("set aside what does not load",
+                 {{"files", names->size()}, {"first", names->front()}});
   }
 }
 

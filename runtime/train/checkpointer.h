@@ -39,7 +39,7 @@ class Checkpointer {
   // no interest any more.
   void StartRound(const Round& round);
   // What the ranks found to load. All of them are in StartRound's round by now, so rank 0 removes
-  // what earlier rounds left behind, but for what `round` names: a damaged file may be looked at.
+  // what earlier rounds left behind, and sets aside what `round` names and does not load.
   void Restored(const Round& round, std::vector<checkpoint::CheckpointRef> existing);
 
   // Whether the interval in seconds has passed since the last checkpoint or the round's start. Only
@@ -70,6 +70,7 @@ class Checkpointer {
   void OnWritten(const checkpoint::WriteResult& result);
   void Failed(const checkpoint::CheckpointId& id, const absl::Status& status);
   void Remove(const checkpoint::CheckpointRef& dropped);
+  void SetAside(const Round& round);
 
   const CheckpointPlan plan_;
   EventSink& events_;

@@ -190,6 +190,21 @@ INSTANTIATE_TEST_SUITE_P(Kinds, DamagedCheckpointTest,
                                            Damage{"Missing", "missing", Delete}),
                          [](const auto& info) { return info.param.name; });
 
+TEST_F(RecoveryTest, KeepsADamagedCheckpointToBeLookedAt) {
+  Cluster cluster(job_.config, job_.options);
+  LoseAWorkerAtStepNine(cluster);
+  FlipABit(ShardFile(8, 1));
+  cluster.Start(3);
+  cluster.RunTo(1, 9);
+  cluster.Kill(1);
+  cluster.Start(3);
+  cluster.Announce();
+  cluster.WaitUntilFinished();
+  int kept = 0;
+  for (const std::string& name : job_.CheckpointFiles()) kept += name.starts_with("rejected-");
+  EXPECT_EQ(kept, 3) << "two rounds later";
+}
+
 TEST_F(RecoveryTest, WritesADamagedCheckpointAgain) {
   Cluster cluster(job_.config, job_.options);
   LoseAWorkerAtStepNine(cluster);
