@@ -42,6 +42,10 @@ sigset_t BlockStopSignals() {
 }
 
 absl::Status Serve(const Flags& flags) {
+  if (!std::filesystem::is_directory(flags.manifests)) {
+    return absl::NotFoundError("--manifests " + flags.manifests +
+                               ": no such folder; make it, or name the one that holds the jobs");
+  }
   const sigset_t signals = BlockStopSignals();
   RM_RETURN_IF_ERROR(MakeDirectories(flags.state));
   RM_ASSIGN_OR_RETURN(
@@ -76,7 +80,11 @@ int Main(int argc, char** argv) {
       ->capture_default_str();
   app.add_option("--metrics-address", flags.metrics_address,
                  "Serve Prometheus metrics at host:port.");
-  CLI11_PARSE(app, argc, argv);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? contract::kExitOk : contract::kExitUsage;
+  }
   absl::Status status = env::CheckAll();
   if (status.ok()) status = Serve(flags);
   if (!status.ok()) log::Error("operator ended", {{"error", status}});
