@@ -44,8 +44,8 @@ class NativeWorkload : public Workload {
     if (command.has_stop()) context_.program.KillAfter(context_.options.stop_patience);
   }
 
-  // The operator is asked to let all members checkpoint at one step; the trainer is told as well,
-  // for the case that the operator is away.
+  // The trainers agree on a step for a checkpoint, also while the operator is away; the operator is
+  // told so that it knows this worker's end for what it is.
   void Leave() override {
     if (leaving_) return Stop();  // asked twice: at once, then
     leaving_ = true;

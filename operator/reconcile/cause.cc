@@ -179,6 +179,17 @@ std::optional<int> ExitCodeOf(const PodFacts* pod, const WorkerView* view) {
   return pod == nullptr ? std::nullopt : pod->exit_code;
 }
 
+// Whoever was asked to leave has left for that, however the leaving went; but what a restart would
+// not mend is not excused by it.
+void ExcuseLeaver(const WorkerView* view, Verdict& verdict) {
+  if (view == nullptr || !view->drain_requested || verdict.permanent) return;
+  verdict.cause = Cause::kPreemption;
+  verdict.consequence = false;
+  verdict.what = view->drained_step
+                     ? fmt::format("was asked to leave, and did after step {}", *view->drained_step)
+                     : "was asked to leave and " + verdict.what;
+}
+
 }  // namespace
 
 std::string_view ToString(Cause cause) {
@@ -227,6 +238,7 @@ Verdict Classify(const PodFacts* pod, const WorkerView* view, bool native) {
                        ? "hangs: its launcher is there, but its peers hear nothing of its trainer"
                        : "went silent";
   }
+  ExcuseLeaver(view, verdict);
   return verdict;
 }
 

@@ -61,6 +61,18 @@ TEST(CauseTest, CallsWhatTheNodeDoesNotSupportPermanent) {
   EXPECT_EQ(verdict.what, "could not be started: spec.initContainers: not supported");
 }
 
+TEST(CauseTest, TakesTheEndOfAWorkerThatWasAskedToLeaveForPreemption) {
+  const PodFacts pod = Failed(75);
+  WorkerView view;
+  view.drain_requested = Time();
+  const Verdict verdict = Classify(&pod, &view, true);
+  EXPECT_EQ(verdict.cause, Cause::kPreemption);
+  EXPECT_FALSE(verdict.consequence);
+  EXPECT_EQ(verdict.what, "was asked to leave and ended with exit code 75 (a peer was lost)");
+  view.drained_step = 123;
+  EXPECT_EQ(Classify(&pod, &view, true).what, "was asked to leave, and did after step 123");
+}
+
 TEST(CauseTest, CallsALostPeerAConsequence) {
   const PodFacts pod = Failed(75);
   EXPECT_TRUE(Classify(&pod, nullptr, true).consequence);

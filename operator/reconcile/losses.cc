@@ -5,6 +5,7 @@
 
 #include "operator/reconcile/completion.h"
 #include "operator/reconcile/conditions.h"
+#include "operator/reconcile/kernels.h"
 #include "operator/reconcile/names.h"
 #include "operator/reconcile/reasons.h"
 
@@ -87,6 +88,7 @@ std::optional<Time> LostSince(Pass& pass, const Slot& slot) {
   }
   if (pod.phase == PodPhase::kFailed) return pod.finished_at.value_or(pass.now);
   if (pod.deleting || pod.phase == PodPhase::kUnknown) return pass.now;
+  if (RefusedForKernels(pass, slot)) return pass.now;
   return SilentLoss(pass, slot);
 }
 
@@ -104,10 +106,13 @@ std::vector<Loss> FindLosses(Pass& pass) {
   for (const Slot& slot : pass.slots) {
     const std::optional<Time> since = LostSince(pass, slot);
     if (!since) continue;
+    const bool refused =
+        slot.pod != nullptr && slot.pod->Running() && RefusedForKernels(pass, slot);
     losses.push_back({.index = slot.index,
                       .pod = PodName(pass.name, slot.index, *pass.IncarnationOf(slot.index)),
                       .since = std::min(*since, pass.now),
-                      .verdict = Classify(slot.pod, slot.view, pass.Native()),
+                      .verdict = refused ? KernelsVerdict(pass, slot)
+                                         : Classify(slot.pod, slot.view, pass.Native()),
                       .counted = Counted(pass, slot)});
   }
   return losses;

@@ -27,6 +27,12 @@ void ApplyCompletion(Pass& pass);
 // deadline.cc: spec.activeDeadlineSeconds since startTime.
 void ApplyActiveDeadline(Pass& pass);
 
+// drain.cc: condition Draining while a member was asked to leave by somebody else.
+void ApplyDrain(Pass& pass);
+
+// kernels.cc: condition SameBits, and which kernels the job's bits come from.
+void ApplyKernels(Pass& pass);
+
 // restart.cc: finds lost workers, names the incident of their round, holds it against the budgets,
 // and gives each lost worker its next incarnation.
 void ApplyRestart(Pass& pass);

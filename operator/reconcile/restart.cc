@@ -3,6 +3,7 @@
 #include "operator/controller/events.h"
 #include "operator/reconcile/budget.h"
 #include "operator/reconcile/conditions.h"
+#include "operator/reconcile/drain.h"
 #include "operator/reconcile/losses.h"
 #include "operator/reconcile/names.h"
 #include "operator/reconcile/policies.h"
@@ -23,8 +24,9 @@ std::string WithLog(const std::string& sentence, const Loss& loss) {
                                   : fmt::format("{}: {}", sentence, loss.verdict.log);
 }
 
-std::string WhatNext(const Pass& pass) {
+std::string WhatNext(Pass& pass) {
   if (!pass.Native()) return "the program starts again in the next round";
+  if (MembersStillDrain(pass)) return "training resumes from the checkpoint that is being written";
   if (pass.status.checkpoints.empty())
     return "no checkpoint exists yet, so it starts again at step 0";
   return fmt::format("training resumes from the checkpoint of step {}",
@@ -98,6 +100,7 @@ void TellIncident(Pass& pass, const Loss& root, const std::string& sentence) {
                   PodName(pass.name, root.index, *pass.IncarnationOf(root.index)), WhatNext(pass));
   SetCondition(pass, kConditionTraining, false, kReasonWorkerLost, text);
   RemoveCondition(pass.status, kConditionResizing);
+  EndDraining(pass.status);
   pass.Note(true, kReasonWorkerLost, text);
 }
 

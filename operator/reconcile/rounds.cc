@@ -4,6 +4,8 @@
 
 #include "operator/reconcile/checkpoint_refs.h"
 #include "operator/reconcile/conditions.h"
+#include "operator/reconcile/drain.h"
+#include "operator/reconcile/kernels.h"
 #include "operator/reconcile/names.h"
 #include "operator/reconcile/policies.h"
 #include "operator/reconcile/reasons.h"
@@ -14,7 +16,8 @@ namespace {
 
 bool Ready(const Slot& slot) {
   return slot.pod != nullptr && slot.pod->Running() && slot.view != nullptr &&
-         slot.view->connected && slot.view->ready && !slot.view->exited && !slot.view->drained_step;
+         slot.view->connected && slot.view->ready && !slot.view->exited &&
+         !slot.view->drain_requested && !slot.view->drained_step;
 }
 
 // The slot's pod is a member, at the address that it has now.
@@ -92,6 +95,7 @@ void FormRound(Pass& pass) {
   if (pass.Native() && !pass.status.shards) {
     pass.status.shards = pass.spec.trainer->batch.shards.value_or(0);
   }
+  FixKernels(pass);
   ++pass.status.round;
   pass.status.members.clear();
   for (const Slot& slot : pass.slots) {
@@ -128,7 +132,8 @@ void ApplyRounds(Pass& pass) {
   } else if (in_force && MustWait(pass)) {
     AnnounceRound(pass);
   } else if (std::all_of(pass.slots.begin(), pass.slots.end(), Ready)) {
-    FormRound(pass);
+    // Those who leave may still be writing what this round is to begin with.
+    if (!MembersStillDrain(pass)) FormRound(pass);
   } else {
     SayWhoIsMissing(pass);
   }

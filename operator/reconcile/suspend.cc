@@ -20,8 +20,14 @@ std::string Resumption(const Pass& pass) {
                      pass.status.checkpoints.front().step);
 }
 
+// Whether the workers drain for this, and not because some were asked to leave.
+bool DrainsForThis(const Pass& pass) {
+  const v1::Condition* draining = FindCondition(pass.status, kConditionDraining);
+  return draining != nullptr && draining->reason == kReasonSuspending;
+}
+
 void Resume(Pass& pass) {
-  RemoveCondition(pass.status, kConditionDraining);
+  if (DrainsForThis(pass)) RemoveCondition(pass.status, kConditionDraining);
   if (IsTrue(pass.status, kConditionSuspended)) {
     SetCondition(pass, kConditionSuspended, false, kReasonResumed, "spec.suspend is false.");
     pass.Note(false, kReasonResumed, "The job is resumed." + Resumption(pass));
@@ -48,6 +54,7 @@ bool AnyDrains(const Pass& pass) {
 // False once nobody is left who could write a checkpoint, or the time for it is over.
 bool StillDraining(Pass& pass) {
   if (!AnyDrains(pass)) return false;
+  if (!DrainsForThis(pass)) RemoveCondition(pass.status, kConditionDraining);
   if (SetCondition(pass, kConditionDraining, true, kReasonSuspending,
                    "The workers write a checkpoint and leave.")) {
     pass.Note(false, kReasonSuspending,

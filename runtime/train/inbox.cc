@@ -27,6 +27,7 @@ void Inbox::Apply(Round round) {
 }
 
 void Inbox::Apply(Drain drain) {
+  alone_ = drain.alone && (alone_ || !draining_);
   draining_ = true;
   if (!stopped_ && !closed_) reason_ = std::move(drain.reason);
 }
@@ -75,6 +76,11 @@ bool Inbox::RoundIsOver() const {
 bool Inbox::draining() const {
   std::lock_guard lock(mutex_);
   return draining_;
+}
+
+bool Inbox::draining_alone() const {
+  std::lock_guard lock(mutex_);
+  return alone_;
 }
 
 std::string Inbox::reason() const {

@@ -37,7 +37,10 @@ class Inbox {
   // Whether the current round is over: a newer one, a stop, or the end of the channel.
   bool RoundIsOver() const;
 
+  // Whether this worker is to leave, and whether it is alone in that: a drain of the job outranks
+  // one of this worker.
   bool draining() const;
+  bool draining_alone() const;
   // Why: of the stop, the drain or the closing.
   std::string reason() const;
   // Whether a checkpoint was asked for and not made yet; it stays so over a round's end.
@@ -77,6 +80,7 @@ class Inbox {
   bool stopped_ = false;
   bool closed_ = false;
   bool draining_ = false;
+  bool alone_ = false;
   bool checkpoint_ = false;
   std::string reason_;
   std::vector<CheckpointCommitted> committed_;

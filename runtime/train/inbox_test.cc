@@ -49,6 +49,19 @@ TEST(InboxTest, TellsTheMostUrgentThingFirst) {
   EXPECT_EQ(inbox.reason(), "stop");
 }
 
+TEST(InboxTest, ADrainOfTheJobOutranksOneOfThisWorkerInAnyOrder) {
+  Inbox inbox;
+  EXPECT_FALSE(inbox.draining_alone());
+  inbox.Push(Drain{.reason = "SIGTERM", .alone = true});
+  EXPECT_TRUE(inbox.draining());
+  EXPECT_TRUE(inbox.draining_alone());
+  inbox.Push(Drain{.reason = "suspended"});
+  EXPECT_FALSE(inbox.draining_alone());
+  inbox.Push(Drain{.reason = "SIGTERM", .alone = true});
+  EXPECT_TRUE(inbox.draining());
+  EXPECT_FALSE(inbox.draining_alone());
+}
+
 TEST(InboxTest, ACheckpointRequestStaysUntilItIsMet) {
   Inbox inbox;
   EXPECT_FALSE(inbox.checkpoint_requested());

@@ -26,9 +26,11 @@ struct Round {
   std::vector<checkpoint::CheckpointRef> checkpoints;  // newest first
 };
 
-// Checkpoint at one common step, then leave.
+// Checkpoint at one common step, then leave. `alone`: the others do not leave, they wait for the
+// round without this worker.
 struct Drain {
   std::string reason;
+  bool alone = false;
 };
 
 // Checkpoint at the next common step boundary and go on.

@@ -52,7 +52,7 @@ absl::StatusOr<std::optional<Command>> FromProto(const v1::Command& message) {
       return Command(std::move(round));
     }
     case v1::Command::kDrain:
-      return Command(Drain{message.drain().reason()});
+      return Command(Drain{.reason = message.drain().reason()});
     case v1::Command::kCheckpointNow:
       return Command(CheckpointNow{});
     case v1::Command::kStop:
@@ -128,7 +128,7 @@ absl::StatusOr<std::optional<Command>> DecodeCommand(std::string_view bytes) {
   if (!message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
     return absl::InvalidArgumentError("the launcher sent bytes that are no message");
   }
-  if (message.has_drain()) return Command(Drain{message.drain().reason()});
+  if (message.has_drain()) return Command(Drain{.reason = message.drain().reason(), .alone = true});
   if (message.has_command()) return FromProto(message.command());
   return std::nullopt;
 }

@@ -76,8 +76,10 @@ TEST(ProtocolTest, ReadsEveryOtherCommand) {
   EXPECT_FALSE(read(message).has_value()) << "of a kind that is not known";
   message.mutable_drain()->set_reason("SIGTERM");
   EXPECT_EQ(std::get<Drain>(read(message).value()).reason, "SIGTERM");
+  EXPECT_TRUE(std::get<Drain>(read(message).value()).alone);
   message.mutable_command()->mutable_drain()->set_reason("suspended");
   EXPECT_EQ(std::get<Drain>(read(message).value()).reason, "suspended");
+  EXPECT_FALSE(std::get<Drain>(read(message).value()).alone);
   message.mutable_command()->mutable_stop()->set_reason("deleted");
   EXPECT_EQ(std::get<Stop>(read(message).value()).reason, "deleted");
   message.mutable_command()->mutable_checkpoint_now();

@@ -36,9 +36,9 @@ RoundRunner::RoundRunner(const RoundContext& context, const Round& round,
       own_statistics_(context.workload.layout().state_floats),
       meter_(context.workload, context.metrics, context.options.progress_period) {}
 
-absl::StatusOr<Ending> RoundRunner::Run() {
+absl::StatusOr<std::optional<Ending>> RoundRunner::Run() {
   const absl::Status status = Train();
-  if (ending_) return *ending_;
+  if (ending_ || parted_) return ending_;
   return status.ok() ? absl::InternalError("a round ended without an ending") : status;
 }
 
@@ -50,6 +50,7 @@ absl::Status RoundRunner::Train() {
     RM_ASSIGN_OR_RETURN(const Decisions decided, Step());
     if (EvaluationIsDue()) RM_RETURN_IF_ERROR(Evaluate());
     if (decided.drain && !done()) return LeaveDrained();
+    if (decided.part && !done()) return Part();
     if (done()) break;
     if (decided.checkpoint || context_.checkpointer.DueBySteps(step())) {
       context_.checkpointer.Submit(context_.replica, Patience());
@@ -120,6 +121,7 @@ absl::StatusOr<RoundRunner::Decisions> RoundRunner::Step() {
   const StepVector<const float> sums(context_.workload.layout(), total_.span());
   RM_RETURN_IF_ERROR(Commit(sums));
   const Decisions decided{.drain = sums[Scalar::kDrain] > 0,
+                          .part = sums[Scalar::kPart] > 0,
                           .checkpoint = sums[Scalar::kCheckpoint] > 0};
   // A request that came while the step was computed is met by the same checkpoint.
   if (decided.checkpoint) context_.inbox.CheckpointRequestIsMet();
@@ -152,7 +154,9 @@ absl::Status RoundRunner::ComputeShards() {
 // A rank's flags travel once, with its first shard.
 void RoundRunner::SetFlags(int shard, const StepVector<float>& contribution) {
   if (shard != sum_->owned().begin) return;
-  contribution[Scalar::kDrain] = context_.inbox.draining() ? 1.0F : 0.0F;
+  const bool alone = context_.inbox.draining_alone();
+  contribution[Scalar::kDrain] = context_.inbox.draining() && !alone ? 1.0F : 0.0F;
+  contribution[Scalar::kPart] = alone ? 1.0F : 0.0F;
   contribution[Scalar::kCheckpoint] = checkpoint_wanted_ ? 1.0F : 0.0F;
 }
 
@@ -269,6 +273,19 @@ absl::Status RoundRunner::LeaveDrained() {
   RM_RETURN_IF_ERROR(WriteLast());
   context_.events.Send(round_.number, Drained{.step = step()});
   return End(contract::kExitOk, fmt::format("drained at step {}", step()));
+}
+
+// Who was asked to go leaves; the others stay where they are and wait for the round without them,
+// which resumes from here: no step is repeated. Should the checkpoint fail, only who leaves has
+// something to answer for: the others resume from the one before.
+absl::Status RoundRunner::Part() {
+  if (context_.inbox.draining()) return LeaveDrained();
+  const absl::Status written = WriteLast();
+  if (!written.ok() && !ending_) return written;
+  ending_.reset();
+  parted_ = true;
+  log::Info("waiting for the round without those who leave", {{"step", step()}});
+  return absl::OkStatus();
 }
 
 absl::Status RoundRunner::End(int exit_code, const std::string& message) {

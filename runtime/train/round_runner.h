@@ -2,8 +2,8 @@
 // of the round.
 //
 // A step: compute the owned shards, reduce, and only then commit. Whatever all ranks must decide
-// alike (a drain, a checkpoint by time or on request) travels as a flag in the same sum as the
-// gradients, so that they find it set after the same step.
+// alike (a drain, a parting, a checkpoint by time or on request) travels as a flag in the same sum
+// as the gradients, so that they find it set after the same step.
 #ifndef RINGMASTER_RUNTIME_TRAIN_ROUND_RUNNER_H_
 #define RINGMASTER_RUNTIME_TRAIN_ROUND_RUNNER_H_
 
@@ -47,14 +47,16 @@ class RoundRunner {
   RoundRunner(const RoundContext& context, const Round& round,
               collectives::Communicator& communicator);
 
-  // How the session ends, or an error: the communicator's, when the round is over, or one of this
-  // rank's own, when the communicator is still whole.
-  absl::StatusOr<Ending> Run();
+  // How the session ends; nothing when it goes on with the next round, because members have parted
+  // from this one. Or an error: the communicator's, when the round is over, or one of this rank's
+  // own, when the communicator is still whole.
+  absl::StatusOr<std::optional<Ending>> Run();
 
  private:
   // What the ranks decided together in a step.
   struct Decisions {
-    bool drain = false;
+    bool drain = false;  // all leave
+    bool part = false;   // some leave
     bool checkpoint = false;
   };
 
@@ -73,6 +75,7 @@ class RoundRunner {
   absl::Status AwaitDurable();
   absl::Status Finish();
   absl::Status LeaveDrained();
+  absl::Status Part();
   absl::Status End(int exit_code, const std::string& message);
 
   int64_t step() const { return static_cast<int64_t>(context_.replica.step()); }
@@ -91,6 +94,7 @@ class RoundRunner {
   bool checkpoint_wanted_ = false;
   ProgressMeter meter_;
   std::optional<Ending> ending_;
+  bool parted_ = false;  // the others go, and this worker waits for the next round
 };
 
 }  // namespace ringmaster::train

@@ -185,7 +185,7 @@ std::optional<Ending> Session::RunRound(const Round& round) {
                              .inbox = inbox_,
                              .events = events_,
                              .metrics = metrics_};
-  absl::StatusOr<Ending> ending = RoundRunner(context, round, *communicator_).Run();
+  absl::StatusOr<std::optional<Ending>> ending = RoundRunner(context, round, *communicator_).Run();
   if (ending.ok()) return *std::move(ending);
   return AfterFailure(round, ending.status());
 }

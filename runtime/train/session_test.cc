@@ -157,6 +157,48 @@ TEST_F(SessionTest, SkipsStepsThatDivergeWhenToldTo) {
   EXPECT_THAT(cluster.MetricsOf(0), HasSubstr("ringmaster_trainer_skipped_steps_total 12"));
 }
 
+TEST_F(SessionTest, OneWorkerLeavesAfterACommonCheckpointAndTheOthersWaitForTheNextRound) {
+  const std::string expected = DigestWith(1);
+  std::filesystem::remove_all(job_.checkpoints());
+  Cluster cluster(job_.config, job_.options);
+  cluster.Start(3);
+  cluster.RunTo(0, 5);
+  cluster.Tell(2, Drain{.reason = "the node goes down", .alone = true});
+  cluster.Resume();
+  cluster.WaitUntil("the worker leaves", [&] { return !cluster.EventsOf<Drained>(2).empty(); });
+  const int64_t step = cluster.EventsOf<Drained>(2).front().step;
+  cluster.WaitForCheckpoint(step);
+  cluster.Kill(2);
+  cluster.Start(3);
+  cluster.Announce();
+  EXPECT_EQ(cluster.WaitUntilFinished().weights_sha256, expected);
+  for (const int stayed : {0, 1}) {
+    EXPECT_EQ(cluster.EventsOf<Ready>(stayed).size(), 1U) << "the same session";
+    EXPECT_THAT(cluster.EventsOf<Drained>(stayed), IsEmpty());
+    EXPECT_THAT(cluster.EventsOf<PeerLost>(stayed), IsEmpty());
+  }
+  const auto begun = cluster.EventsOf<Progress>(2);
+  ASSERT_FALSE(begun.empty());
+  EXPECT_EQ(begun.front().step, step) << "no step is repeated";
+}
+
+TEST_F(SessionTest, LeavingWithoutADiskTakesNobodyElseAlong) {
+  Cluster cluster(job_.config, job_.options);
+  cluster.Start(2);
+  cluster.RunTo(0, 5);
+  auto full = std::make_optional<FileSizeLimit>(1000);
+  cluster.Tell(1, Drain{.reason = "the node goes down", .alone = true});
+  cluster.Resume();
+  cluster.WaitUntil("the worker leaves", [&] { return cluster.EndingOf(1).has_value(); });
+  EXPECT_EQ(cluster.EndingOf(1)->exit_code, contract::kExitNoResource);
+  full.reset();
+  cluster.Kill(1);
+  cluster.Start(2);
+  cluster.Announce();
+  EXPECT_EQ(cluster.WaitUntilFinished().steps, 13);
+  EXPECT_EQ(cluster.EventsOf<Ready>(0).size(), 1U) << "the same session";
+}
+
 TEST_F(SessionTest, DrainsAtOneCommonStepAndResumesWithTheSameBits) {
   const std::string expected = DigestWith(1);
   std::filesystem::remove_all(job_.checkpoints());

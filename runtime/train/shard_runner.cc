@@ -47,6 +47,7 @@ absl::StatusOr<StepVector<float>> ShardRunner::Run(data::RowRange range,
   RM_ASSIGN_OR_RETURN(const tensor::Tensor loss, prepared->executor->Output(nn::kLossSum));
   out[Scalar::kLoss] = loss.data<float>()[0];
   out[Scalar::kDrain] = 0;
+  out[Scalar::kPart] = 0;
   out[Scalar::kCheckpoint] = 0;
   return out;
 }

@@ -3,7 +3,7 @@
 //
 // Everything that is summed over the batch lies in one vector and so goes through one tree:
 //
-//   [ gradients | statistics weighted by samples | loss, drain, checkpoint ]
+//   [ gradients | statistics weighted by samples | loss, drain, part, checkpoint ]
 //
 // Not thread-safe. It must not outlive its workload and the replica's buffers that it is given.
 #ifndef RINGMASTER_RUNTIME_TRAIN_SHARD_RUNNER_H_
@@ -24,8 +24,8 @@
 namespace ringmaster::train {
 
 // Places in the vector, behind gradients and statistics.
-enum class Scalar : size_t { kLoss, kDrain, kCheckpoint };
-inline constexpr size_t kScalars = 3;
+enum class Scalar : size_t { kLoss, kDrain, kPart, kCheckpoint };
+inline constexpr size_t kScalars = 4;
 
 // A vector of that layout, cut into its parts.
 template <typename Float>

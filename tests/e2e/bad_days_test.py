@@ -73,6 +73,30 @@ class KilledWorkers(RunTest):
         self.fail("no kill hit a checkpoint's writing")
 
 
+class DrainedWorker(RunTest):
+    def test_sigterm_of_one_launcher_costs_no_step_no_budget_and_no_other_worker(self):
+        no_budget = ["--set", "spec.restart.code=0", "--set", "spec.restart.unknown=0", "--set", "spec.restart.hang=0"]
+        never = ["--set", "spec.trainer.epochs=30", "--set", "spec.checkpoint.everySteps=0", "--set", "spec.checkpoint.everySeconds=0"]
+        expected = self.undisturbed(*never)
+        run = self.digits(*never, *no_budget)
+        run.wait_for_step(40)
+        before = run.workers()
+        os.kill(run.workers("ringmaster-launcher")[2], signal.SIGTERM)
+        self.assertEqual(run.result(), expected, run.text())
+        status = run.job()["status"]
+        self.assertEqual(status["restarts"]["byCause"], {"Preemption": 1})
+        self.assertEqual(status["restarts"]["recent"][0]["exitCode"], 0, "it left, it was not killed")
+        self.assertEqual(status["round"], 2)
+        drained = min(checkpoint["step"] for checkpoint in status["checkpoints"])
+        self.assertGreaterEqual(drained, 40)
+        self.assertLess(drained, 675, "the drain's own checkpoint: there was no other reason for one")
+        self.assertRegex(run.text(), rf"(?i)round 2.*step {drained}")
+        events = ringmaster(self.folder, "get", "digits", "--events").stdout
+        self.assertIn("WorkerLeaving", events)
+        pods = {member["pod"] for member in status["members"]}
+        self.assertEqual(pods, {"digits-0-0", "digits-1-0", "digits-2-1", "digits-3-0"}, f"the others stayed: {before}")
+
+
 class KilledCommand(RunTest):
     def test_killed_command_leaves_no_worker_and_the_next_run_resumes(self):
         expected = self.undisturbed(*LONG)

@@ -25,6 +25,9 @@ absl::Status Join(Runner& runner, const kube::Json& pod, const Command& command)
       runner.job(), kube::Name(pod), kube::Uid(pod),
       command.Option("address", fmt::format("127.0.0.{}:7473", std::stoi(index) + 1)),
       command.Number("round", 0));
+  const std::string kernels = command.Option("kernels");
+  runner.world().workers().Change(runner.job(), kube::Name(pod),
+                                  [&](WorkerView& view) { view.ready->kernels_digest = kernels; });
   return absl::OkStatus();
 }
 
@@ -80,7 +83,8 @@ reconcile::CheckpointTrouble Trouble(const Command& command, const WorkerView& v
 }
 
 // worker <name|all> <what> [options]: what a worker says, or what becomes of its stream.
-//   join [round=N] [address=A]       Hello and Ready; `all` joins every running pod that has not
+//   join [round=N] [address=A] [kernels=D]   Hello and Ready; `all` joins every running pod that
+//                                    has not
 //   lost                             its stream ends; nobody says why
 //   progress step=N [total=400] [loss=0.5] [epoch=] [rate=] [step-seconds=]
 //   durable step=N [round=R]         its shard of that checkpoint is on disk
@@ -88,6 +92,7 @@ reconcile::CheckpointTrouble Trouble(const Command& command, const WorkerView& v
 //   rejects step=N message=...       the checkpoint does not load
 //   says-lost rank=N                 its peer is gone
 //   finished [steps=400] [accuracy=] [sha=]
+//   asked-to-leave                   its launcher got SIGTERM
 //   drained step=N
 //   exited code=N [message=...]      its program has ended; the pod does not say so yet
 // `all` means every connected worker, but for join.
@@ -96,6 +101,9 @@ Change ChangeFor(const Command& command, Time now) {
   if (what == "progress") return Progress(command, now);
   if (what == "durable") return Durable(command);
   if (what == "finished") return Finished(command);
+  if (what == "asked-to-leave") {
+    return [=](WorkerView& view) { view.drain_requested = now; };
+  }
   if (what == "drained") {
     return [=](WorkerView& view) { view.drained_step = command.Number("step", 0); };
   }

@@ -229,6 +229,11 @@ std::string Cluster::MetricsOf(int worker) const {
   return workers_[static_cast<size_t>(worker)]->registry.Text();
 }
 
+std::optional<Ending> Cluster::EndingOf(int worker) const {
+  std::lock_guard lock(mutex_);
+  return endings_[static_cast<size_t>(worker)];
+}
+
 void Cluster::WaitUntil(const std::string& what, const std::function<bool()>& done) {
   const auto deadline = std::chrono::steady_clock::now() + kDeadline;
   while (!done()) {

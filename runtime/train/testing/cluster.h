@@ -75,6 +75,8 @@ class Cluster {
   // Until `done` holds; it is asked after each event.
   void WaitUntil(const std::string& what, const std::function<bool()>& done);
   void WaitForStep(int worker, int64_t step);
+  // How a worker has ended; nothing while it runs.
+  std::optional<Ending> EndingOf(int worker) const;
   // Until all workers have ended; how each did.
   std::vector<Ending> WaitForEndings();
   // The same, for a run that must finish alike on all: what they reported.
