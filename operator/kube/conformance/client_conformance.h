@@ -16,6 +16,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <ostream>
 #include <stdexcept>
 #include <string>
 
@@ -49,6 +50,11 @@ struct Backend {
   std::string name;
   std::function<std::unique_ptr<ServerUnderTest>()> make;
 };
+
+// For the names of the tests, which would else hold addresses.
+inline void PrintTo(const Backend& backend, std::ostream* out) {
+  *out << backend.name;
+}
 
 inline std::string BackendName(const testing::TestParamInfo<Backend>& info) {
   return info.param.name;
