@@ -156,7 +156,8 @@ def _environment(go):
     local = re.search(r"go(1\.\d+)", subprocess.run([go, "version"], cwd="/", env={**os.environ, "GOTOOLCHAIN": "local"},
                                                     capture_output=True, text=True).stdout)
     fits = local and GO_VERSION.startswith(local[1] + ".")
-    return {**os.environ, "GOTOOLCHAIN": "local" if fits else f"go{GO_VERSION}", "GOFLAGS": "-buildvcs=false", "GOWORK": "off",
+    inherited = {name: value for name, value in os.environ.items() if name != "GOROOT"}  # of another version
+    return {**inherited, "GOTOOLCHAIN": "local" if fits else f"go{GO_VERSION}", "GOFLAGS": "-buildvcs=false", "GOWORK": "off",
             "CGO_ENABLED": "0"}
 
 
