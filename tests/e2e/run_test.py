@@ -50,18 +50,19 @@ class RunCommand(RunTest):
     def test_metrics_of_operator_and_workers_say_what_happened(self):
         with socket.create_server(("127.0.0.1", 0)) as free:
             address = "127.0.0.1:%d" % free.getsockname()[1]
-        run = self.digits(*LONG, "--metrics-address", address)
+        # Far longer than the test looks at it, however fast the machine is.
+        run = self.digits(*LONG, "--set", "spec.trainer.epochs=2000", "--metrics-address", address)
         run.wait_for_step(25)
         os.kill(run.workers()[2], signal.SIGKILL)
         before = run.step()
         wait_until(lambda: run.job()["status"].get("restarts", {}).get("total"), "the incident")
         run.wait_for_step(before + 30)
+        wait_until(lambda: len(run.job()["status"].get("checkpoints", [])) > 1, "two checkpoints")
         operator = scrape(address)
         self.assertTrue(run.running(), "the metrics are of a job that trains")
         worker = scrape(wait_until(lambda: metrics_address(run, rank=0), "a worker's address"))
         self.check_operator(operator, run.job()["status"])
         self.check_worker(worker)
-        run.result()
 
     def check_operator(self, metrics, status):
         def total(name):
@@ -79,7 +80,7 @@ class RunCommand(RunTest):
         for cause, count in status["restarts"]["byCause"].items():
             self.assertEqual(metrics[f'ringmaster_operator_restarts_total{{cause="{cause}"}}'], count)
         self.assertEqual(total("restarts_total"), status["restarts"]["total"])
-        self.assertGreaterEqual(metrics["ringmaster_operator_checkpoints_total"], 4)
+        self.assertGreaterEqual(metrics["ringmaster_operator_checkpoints_total"], 2)
 
     def check_worker(self, metrics):
         def of(name):
@@ -102,7 +103,7 @@ class RunCommand(RunTest):
         gradients = 59970 * 4  # bytes; each rank sends and gets at least its share of the sum and of the result
         for direction in ("sent", "received"):
             self.assertGreater(of(f'allreduce_bytes_total{{direction="{direction}"}}'), (steps - 2) * gradients)
-        self.assertGreaterEqual(of('checkpoints_total{result="written"}'), 4)
+        self.assertGreaterEqual(of('checkpoints_total{result="written"}'), 1)  # a busy disk skips some
         self.assertEqual(of('checkpoints_total{result="failed"}'), 0)
         self.assertTrue(0 < mean("checkpoint") < 30)
         self.assertEqual((of("rounds_total"), of("rounds_lost_total"), of("skipped_steps_total")), (2, 1, 0))
