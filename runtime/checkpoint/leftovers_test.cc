@@ -15,7 +15,7 @@ CheckpointId Id(int64_t step, int64_t round, int world = 1) {
   return {.step = step, .round = round, .world_size = world};
 }
 
-bool Exists(const TemporaryDirectory& directory, const std::string& name) {
+bool Exists(const CheckpointFolder& directory, const std::string& name) {
   return std::filesystem::exists(directory.path() / name);
 }
 
@@ -61,7 +61,7 @@ TEST(LeftoversTest, KnowsItsOwnFileByTheHeaderAlone) {
 }
 
 TEST(LeftoversTest, KeepsTheLatestRejectedCheckpointsUnderAnotherName) {
-  TemporaryDirectory directory;
+  CheckpointFolder directory;
   const CheckpointRef first = WriteCheckpoint(directory.path(), Id(10, 1, 2), TestState(1));
   const CheckpointRef second = WriteCheckpoint(directory.path(), Id(20, 2), TestState(2));
   Spill(directory.path() / RejectedName(Id(5, 1), 0, "default/other"), "another job's");
