@@ -1,24 +1,14 @@
 #include "common/metrics.h"
 
-#include <chrono>
-#include <exception>
 #include <mutex>
-#include <netdb.h>
-#include <optional>
-#include <thread>
-#include <unistd.h>
 #include <utility>
 
-#include <fmt/format.h>
 #include <prometheus/counter.h>
-#include <prometheus/exposer.h>
 #include <prometheus/gauge.h>
 #include <prometheus/histogram.h>
 #include <prometheus/registry.h>
 #include <prometheus/text_serializer.h>
-#include <sys/socket.h>
 
-#include "common/host_port.h"
 #include "common/status.h"
 
 namespace ringmaster::metrics {
@@ -55,49 +45,13 @@ class PrometheusHistogram : public Histogram {
 
 using Key = std::pair<std::string, Labels>;
 
-constexpr auto kKnockEvery = std::chrono::milliseconds(5);
-
-// Connects and hangs up.
-void Knock(const std::string& host, int port) {
-  addrinfo hints{};
-  hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV;
-  hints.ai_socktype = SOCK_STREAM;
-  addrinfo* found = nullptr;
-  if (::getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &found) != 0) return;
-  const int fd = ::socket(found->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-  if (fd >= 0) {
-    (void)::connect(fd, found->ai_addr, found->ai_addrlen);
-    ::close(fd);
-  }
-  ::freeaddrinfo(found);
-}
-
-class ExposerServer : public Server {
+class MetricsServer : public Server {
  public:
-  ExposerServer(const std::string& address, std::string host,
-                std::shared_ptr<prometheus::Registry> registry)
-      : host_(std::move(host)), registry_(std::move(registry)) {
-    // Two threads and a short patience: a client that connects and says nothing keeps nobody out.
-    exposer_.emplace(std::vector<std::string>{"listening_ports", address, "num_threads", "2",
-                                              "request_timeout_ms", "5000"});
-    exposer_->RegisterCollectable(registry_);
-  }
-
-  // The web server looks whether it is to stop when somebody connects, and else every two seconds;
-  // it has no option for that. So somebody connects until it has stopped.
-  ~ExposerServer() override {
-    std::jthread knocker([host = host_, port = port()](const std::stop_token& stopped) {
-      for (; !stopped.stop_requested(); std::this_thread::sleep_for(kKnockEvery)) Knock(host, port);
-    });
-    exposer_.reset();
-  }
-
-  int port() const override { return exposer_->GetListeningPorts().front(); }
+  explicit MetricsServer(std::unique_ptr<WebServer> server) : server_(std::move(server)) {}
+  int port() const override { return server_->port(); }
 
  private:
-  const std::string host_;
-  std::shared_ptr<prometheus::Registry> registry_;
-  std::optional<prometheus::Exposer> exposer_;
+  const std::unique_ptr<WebServer> server_;
 };
 
 }  // namespace
@@ -155,18 +109,17 @@ std::string Registry::Text() const {
   return prometheus::TextSerializer().Serialize(state_->registry->Collect());
 }
 
+WebPage MetricsPage(const Registry& registry) {
+  return [&registry] {
+    return WebAnswer{.type = "text/plain; version=0.0.4; charset=utf-8", .body = registry.Text()};
+  };
+}
+
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Registry& registry,
                                                       const std::string& address) {
-  RM_ASSIGN_OR_RETURN(const HostAndPort parts, ParseHostPort(address));
-  try {
-    return std::unique_ptr<Server>(
-        std::make_unique<ExposerServer>(address, parts.host, registry.state_->registry));
-  } catch (const std::exception&) {  // it knows no more than that
-    return absl::UnavailableError(fmt::format(
-        "metrics endpoint {}: cannot listen there: the port is taken, or the address is not this "
-        "machine's",
-        address));
-  }
+  RM_ASSIGN_OR_RETURN(auto server,
+                      WebServer::Start(address, {{"/metrics", MetricsPage(registry)}}));
+  return std::make_unique<MetricsServer>(std::move(server));
 }
 
 }  // namespace ringmaster::metrics

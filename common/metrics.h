@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "common/web_server.h"
 
 namespace ringmaster::metrics {
 
@@ -68,15 +69,18 @@ class Registry {
   std::string Text() const;
 
  private:
-  friend class Server;
   struct State;
   std::shared_ptr<State> state_;
 };
 
-// Serves GET /metrics until it goes.
+// The page of the registry, which must outlive its server.
+WebPage MetricsPage(const Registry& registry);
+
+// Serves GET /metrics until it goes; the registry must outlive it.
 class Server {
  public:
-  // `address` is "host:port"; port 0 takes a free one. kUnavailable when the port is taken.
+  // `address` is "host:port", ":port" for all addresses of both families; port 0 takes a free one.
+  // kUnavailable when the port is taken.
   static absl::StatusOr<std::unique_ptr<Server>> Start(const Registry& registry,
                                                        const std::string& address);
   virtual ~Server() = default;

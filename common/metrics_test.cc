@@ -1,38 +1,18 @@
 #include "common/metrics.h"
 
 #include <chrono>
-#include <unistd.h>
 
-#include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/socket.h>
+
+#include "tests/support/http.h"
 
 namespace ringmaster::metrics {
 namespace {
 
+using ringmaster::testing::ConnectTo;
+using ringmaster::testing::HttpGet;
 using ::testing::HasSubstr;
-
-int Connect(int port) {
-  const int fd = ::socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(port);
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  EXPECT_EQ(::connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
-  return fd;
-}
-
-std::string HttpGet(int port, const std::string& path) {
-  const int fd = Connect(port);
-  const std::string request = "GET " + path + " HTTP/1.0\r\n\r\n";
-  (void)!::write(fd, request.data(), request.size());
-  std::string answer;
-  char buffer[4096];
-  for (ssize_t got; (got = ::read(fd, buffer, sizeof buffer)) > 0;) answer.append(buffer, got);
-  ::close(fd);
-  return answer;
-}
 
 TEST(MetricsTest, SeriesOfOneNameDifferByTheirLabels) {
   Registry registry;
@@ -80,9 +60,8 @@ TEST(MetricsTest, SilentClientKeepsNobodyFromScraping) {
   Registry registry;
   const auto server = Server::Start(registry, "127.0.0.1:0");
   ASSERT_TRUE(server.ok()) << server.status();
-  const int silent = Connect((*server)->port());
+  const UniqueFd silent = ConnectTo((*server)->port());
   EXPECT_THAT(HttpGet((*server)->port(), "/metrics"), HasSubstr("200 OK"));
-  ::close(silent);
 }
 
 TEST(MetricsTest, AddressThatIsNoneIsRefused) {
