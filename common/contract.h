@@ -41,6 +41,16 @@ inline constexpr char kEnvContainer[] =
     "RINGMASTER_CONTAINER";  // on a laptop: marks all that descends from one container
 inline constexpr char kEnvTrainerBinary[] = "RINGMASTER_TRAINER_BINARY";
 
+inline constexpr char kEnvRendezvousCa[] =
+    "RINGMASTER_RENDEZVOUS_CA";  // PEM: who may vouch for the operator; TLS is then used
+inline constexpr char kEnvTokenFile[] =
+    "RINGMASTER_TOKEN_FILE";  // the pod's token for kTokenAudience
+
+// Identity. What a worker's token is issued for, and the name in the rendezvous' certificate, which
+// is not the address that was dialled: that may be a service's or any operator's own.
+inline constexpr char kTokenAudience[] = "rendezvous.ringmaster.dev";
+inline constexpr char kRendezvousServerName[] = "rendezvous.ringmaster.dev";
+
 // Environment of the native trainer, set by the launcher.
 inline constexpr char kEnvChannel[] = "RINGMASTER_CHANNEL";  // path of the launcher's Unix socket
 

@@ -62,7 +62,11 @@ class Launcher {
         loop_(loop),
         signals_(std::move(signals)),
         program_(loop, [this](const ProgramEnd& end) { workload_->Ended(end); }),
-        session_(loop, {.addresses = options.rendezvous, .hello = MakeHello(options)},
+        session_(loop,
+                 {.addresses = options.rendezvous,
+                  .ca_pem = options.rendezvous_ca,
+                  .token_file = options.token_file,
+                  .hello = MakeHello(options)},
                  {[this](const rendezvous::v1::Command& command) {
                     if (!finished_) workload_->Take(command);
                   },

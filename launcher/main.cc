@@ -6,6 +6,7 @@
 #include "common/contract.h"
 #include "common/env.h"
 #include "common/status.h"
+#include "launcher/install.h"
 #include "launcher/launcher.h"
 #include "launcher/options.h"
 
@@ -13,10 +14,12 @@ namespace {
 
 constexpr char kUsage[] =
     "usage: ringmaster-launcher [--] [COMMAND [ARGUMENT...]]\n"
-    "       ringmaster-launcher --print-config | --help\n"
+    "       ringmaster-launcher --install FOLDER | --print-config | --help\n"
     "\n"
     "Joins the job's rendezvous and runs COMMAND for each round, or the native trainer when no\n"
-    "COMMAND is given. The operator sets its environment; --print-config shows it.\n";
+    "COMMAND is given. The operator sets its environment; --print-config shows it. --install "
+    "copies\n"
+    "the launcher with its libraries, for containers of images that lack it.\n";
 
 }  // namespace
 
@@ -29,6 +32,12 @@ int main(int argc, char** argv) {
   if (!arguments.empty() && arguments[0] == "--print-config") {
     std::fputs(ringmaster::env::Describe().c_str(), stdout);
     return ringmaster::contract::kExitOk;
+  }
+  if (arguments.size() == 2 && arguments[0] == "--install") {
+    const absl::Status installed = ringmaster::launcher::InstallLauncher(arguments[1]);
+    if (installed.ok()) return ringmaster::contract::kExitOk;
+    std::fprintf(stderr, "ringmaster-launcher: %s\n", ringmaster::Message(installed).c_str());
+    return ringmaster::ExitCodeFor(installed);
   }
   const auto options = ringmaster::launcher::ReadOptions(arguments);
   if (!options.ok()) {

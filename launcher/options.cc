@@ -77,6 +77,8 @@ absl::Status ReadIdentity(Options& options) {
   if (options.rendezvous.empty())
     return absl::InvalidArgumentError(
         fmt::format("environment variable {} names no address", contract::kEnvRendezvous));
+  options.rendezvous_ca = env::GetString(contract::kEnvRendezvousCa);
+  options.token_file = env::GetString(contract::kEnvTokenFile);
   return absl::OkStatus();
 }
 

@@ -26,6 +26,8 @@ struct Options {
   std::string pod_uid;
   std::string pod_ip;
   std::vector<std::string> rendezvous;  // host:port each
+  std::string rendezvous_ca;            // PEM; empty: the stream is plain text
+  std::string token_file;               // of the pod's token, read at each dial; empty: none
   LaunchMode mode = LaunchMode::kNative;
   std::vector<std::string> command;  // the program; for kNative the trainer's path
   std::vector<int> cpus;             // empty: all that it may use

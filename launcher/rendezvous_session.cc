@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "common/file.h"
 #include "common/log.h"
 #include "common/status.h"
 
@@ -12,6 +13,12 @@ namespace ringmaster::launcher {
 
 using rendezvous::v1::FromWorker;
 using rendezvous::v1::ToWorker;
+
+namespace {
+
+constexpr size_t kMaxTokenBytes = 64 << 10;
+
+}  // namespace
 
 RendezvousSession::RendezvousSession(EventLoop& loop, Options options, Handlers handlers)
     : loop_(loop),
@@ -33,7 +40,7 @@ void RendezvousSession::Dial() {
   heard_ = last_beat_ = SystemClock().SteadyNow();
   heartbeat_ = timeout_ = options_.answer_timeout;
   outbox_.Rewind();
-  stream_ = RendezvousStream::Dial(loop_, address,
+  stream_ = RendezvousStream::Dial(loop_, address, options_.ca_pem,
                                    {[this](const ToWorker& message) { Take(message); },
                                     [this] {
                                       writing_ = false;
@@ -46,6 +53,12 @@ void RendezvousSession::Dial() {
 }
 
 void RendezvousSession::SayHello() {
+  if (!options_.token_file.empty()) {
+    // Without one the operator refuses; the next dial reads again.
+    const auto token = ReadFile(options_.token_file, kMaxTokenBytes);
+    if (!token.ok()) log::Warning("cannot read the pod's token", {{"error", token.status()}});
+    options_.hello.set_token(token.value_or(""));
+  }
   FromWorker message;
   *message.mutable_hello() = options_.hello;
   Write(message);
@@ -60,7 +73,7 @@ Duration RendezvousSession::NextDelay() {
 }
 
 void RendezvousSession::Lost(const std::string& why) {
-  if (!std::exchange(away_, true)) {
+  if (std::exchange(why_away_, why) != why) {
     log::Warning(
         "the operator is away; the program goes on",
         {{"address", options_.addresses[next_address_ % options_.addresses.size()]}, {"why", why}});
@@ -90,7 +103,7 @@ void RendezvousSession::TakeAccepted(const rendezvous::v1::Accepted& accepted) {
                                       {"pod", options_.hello.pod()},
                                       {"round", options_.hello.round()}});
   accepted_ = true;
-  away_ = false;
+  why_away_.clear();
   delay_ = options_.first_delay;
   heartbeat_ = std::chrono::milliseconds(std::max<std::int64_t>(accepted.heartbeat_ms(), 1));
   timeout_ = std::chrono::milliseconds(std::max<std::int64_t>(accepted.timeout_ms(), 1));

@@ -23,7 +23,9 @@ class RendezvousSession {
  public:
   struct Options {
     std::vector<std::string> addresses;  // tried in turn; at least one
-    rendezvous::v1::Hello hello;         // its round is kept current by the session
+    std::string ca_pem;                  // whom the operator's certificate must be of; empty: none
+    std::string token_file;              // read anew for each Hello, as it is renewed; empty: none
+    rendezvous::v1::Hello hello;         // its round and token are kept current by the session
     Duration first_delay = std::chrono::milliseconds(100);  // before dialling again; doubles
     Duration longest_delay = std::chrono::seconds(5);
     Duration answer_timeout = std::chrono::seconds(10);  // for the answer to a Hello
@@ -86,7 +88,7 @@ class RendezvousSession {
   EventLoop::TimerId beat_timer_ = 0;
   EventLoop::TimerId close_timer_ = 0;
   bool refused_ = false;  // for good
-  bool away_ = false;     // the operator's absence was logged
+  std::string why_away_;  // what was logged of the operator's absence; empty while it is there
   std::function<void(bool)> closed_;
 };
 

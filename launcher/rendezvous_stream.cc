@@ -5,6 +5,7 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include "common/contract.h"
 #include "ringmaster/rendezvous/v1/rendezvous.grpc.pb.h"
 
 namespace ringmaster::launcher {
@@ -17,14 +18,20 @@ constexpr int kMaxMessageBytes = 16 << 20;  // a round of ten thousand members
 // The first connection of a fresh channel is the only one: the session has its own back-off.
 constexpr int kConnectMilliseconds = 5000;
 
-std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address) {
+std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address, const std::string& ca_pem) {
   grpc::ChannelArguments arguments;
   // A channel to the same address would otherwise share the last one's connection and back-off.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, kConnectMilliseconds);
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   arguments.SetMaxReceiveMessageSize(kMaxMessageBytes);
-  return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
+  if (ca_pem.empty())
+    return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
+  // Whatever address leads to an operator, its certificate is for the one name.
+  arguments.SetSslTargetNameOverride(contract::kRendezvousServerName);
+  grpc::SslCredentialsOptions options;
+  options.pem_root_certs = ca_pem;
+  return grpc::CreateCustomChannel(address, grpc::SslCredentials(options), arguments);
 }
 
 // The handlers, reachable from posted work only for as long as the stream lives. Used on the loop's
@@ -36,10 +43,11 @@ struct Target {
 
 class GrpcStream : public RendezvousStream, public grpc::ClientBidiReactor<FromWorker, ToWorker> {
  public:
-  GrpcStream(EventLoop& loop, const std::string& address, Handlers handlers)
+  GrpcStream(EventLoop& loop, const std::string& address, const std::string& ca_pem,
+             Handlers handlers)
       : loop_(loop),
         target_(std::make_shared<Target>(Target{std::move(handlers)})),
-        stub_(rendezvous::v1::Rendezvous::NewStub(MakeChannel(address))) {
+        stub_(rendezvous::v1::Rendezvous::NewStub(MakeChannel(address, ca_pem))) {
     stub_->async()->Join(&context_, this);
     // Writes come from outside of the reactor's callbacks, until RemoveHold.
     AddHold();
@@ -118,8 +126,9 @@ class GrpcStream : public RendezvousStream, public grpc::ClientBidiReactor<FromW
 
 std::unique_ptr<RendezvousStream> RendezvousStream::Dial(EventLoop& loop,
                                                          const std::string& address,
+                                                         const std::string& ca_pem,
                                                          Handlers handlers) {
-  return std::make_unique<GrpcStream>(loop, address, std::move(handlers));
+  return std::make_unique<GrpcStream>(loop, address, ca_pem, std::move(handlers));
 }
 
 }  // namespace ringmaster::launcher

@@ -21,9 +21,11 @@ class RendezvousStream {
     std::function<void(const absl::Status&)> ended;  // with the operator's status; the last call
   };
 
-  // Begins to dial "host:port"; a failure comes as `ended`. `loop` must outlive the stream.
+  // Begins to dial "host:port"; a failure comes as `ended`. With `ca_pem` the stream is TLS and the
+  // operator's certificate must be that authority's, for contract::kRendezvousServerName. `loop`
+  // must outlive the stream.
   static std::unique_ptr<RendezvousStream> Dial(EventLoop& loop, const std::string& address,
-                                                Handlers handlers);
+                                                const std::string& ca_pem, Handlers handlers);
   // Breaks the stream off and waits for gRPC to let go of it, which needs no network.
   virtual ~RendezvousStream() = default;
 

@@ -25,6 +25,9 @@ namespace {
 // What every HTTP/2 client says first (RFC 9113, section 3.4).
 constexpr std::string_view kPreface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
+// A TLS record of a handshake, of any version (RFC 8446, section 5.1).
+constexpr std::string_view kTlsHandshake = "\x16\x03";
+
 constexpr size_t kMaxGuests = 256;
 constexpr int kBacklog = 1024;
 constexpr int kPollMilliseconds = 200;
@@ -54,8 +57,7 @@ absl::StatusOr<AddressInfo> Resolve(const std::string& address) {
   return AddressInfo(found);
 }
 
-absl::StatusOr<UniqueFd> ListenAt(const std::string& address) {
-  RM_ASSIGN_OR_RETURN(const AddressInfo info, Resolve(address));
+absl::StatusOr<UniqueFd> ListenAt(const std::string& address, const addrinfo* info) {
   UniqueFd fd(::socket(info->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!fd.valid()) return ErrnoStatus(errno, address);
   const int on = 1;
@@ -67,6 +69,21 @@ absl::StatusOr<UniqueFd> ListenAt(const std::string& address) {
     return absl::UnavailableError(fmt::format("{}: {}", address, std::strerror(errno)));
   }
   return fd;
+}
+
+// IPv6 first, which takes IPv4 too unless the address says otherwise; machines without it have the
+// other.
+absl::StatusOr<UniqueFd> ListenAt(const std::string& address) {
+  RM_ASSIGN_OR_RETURN(const AddressInfo all, Resolve(address));
+  absl::StatusOr<UniqueFd> listener = absl::UnavailableError(address);
+  for (const int family : {AF_INET6, AF_INET}) {
+    for (const addrinfo* info = all.get(); info != nullptr; info = info->ai_next) {
+      if (info->ai_family != family) continue;
+      listener = ListenAt(address, info);
+      if (listener.ok()) return listener;
+    }
+  }
+  return listener;
 }
 
 int PortOf(const sockaddr_storage& address) {
@@ -98,7 +115,8 @@ std::string Printable(std::string_view bytes) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<FrontDoor>> FrontDoor::Open(const std::string& address,
-                                                           Duration patience, Admit admit) {
+                                                           Language language, Duration patience,
+                                                           Admit admit) {
   RM_ASSIGN_OR_RETURN(UniqueFd listener, ListenAt(address));
   sockaddr_storage bound{};
   socklen_t length = sizeof bound;
@@ -106,14 +124,16 @@ absl::StatusOr<std::unique_ptr<FrontDoor>> FrontDoor::Open(const std::string& ad
     return ErrnoStatus(errno, address);
   UniqueFd wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!wake.valid()) return ErrnoStatus(errno, "eventfd");
-  return std::unique_ptr<FrontDoor>(new FrontDoor(std::move(listener), std::move(wake),
-                                                  PortOf(bound), patience, std::move(admit)));
+  return std::unique_ptr<FrontDoor>(new FrontDoor(
+      std::move(listener), std::move(wake), PortOf(bound), language, patience, std::move(admit)));
 }
 
-FrontDoor::FrontDoor(UniqueFd listener, UniqueFd wake, int port, Duration patience, Admit admit)
+FrontDoor::FrontDoor(UniqueFd listener, UniqueFd wake, int port, Language language,
+                     Duration patience, Admit admit)
     : listener_(std::move(listener)),
       wake_(std::move(wake)),
       port_(port),
+      opening_(language == Language::kTls ? kTlsHandshake : kPreface),
       patience_(patience),
       admit_(std::move(admit)),
       thread_([this] { Run(); }) {}
@@ -171,13 +191,13 @@ void FrontDoor::AcceptAll() {
 
 FrontDoor::Verdict FrontDoor::Listen(Guest& guest) {
   char buffer[kPreface.size()];
-  const ssize_t got = ::recv(guest.fd.get(), buffer, kPreface.size() - guest.read.size(), 0);
+  const ssize_t got = ::recv(guest.fd.get(), buffer, opening_.size() - guest.read.size(), 0);
   if (got < 0) return errno == EAGAIN || errno == EINTR ? Verdict::kWait : Verdict::kGone;
   // Opened and closed without a word: a port probe, which is nobody's fault.
   if (got == 0) return guest.read.empty() ? Verdict::kGone : Verdict::kRefuse;
   guest.read.append(buffer, got);
-  if (!kPreface.starts_with(guest.read)) return Verdict::kRefuse;
-  return guest.read.size() == kPreface.size() ? Verdict::kAdmit : Verdict::kWait;
+  if (!opening_.starts_with(guest.read)) return Verdict::kRefuse;
+  return guest.read.size() == opening_.size() ? Verdict::kAdmit : Verdict::kWait;
 }
 
 void FrontDoor::Settle(Guest& guest, Verdict verdict) {

@@ -1,7 +1,8 @@
 // The rendezvous port's listener. It reads the first bytes of every connection and passes on only
-// those that speak HTTP/2: whatever else comes to the port is closed and logged once per source,
-// before gRPC, which drops it silently, has seen it. A connection that says nothing is closed after
-// a time-out, and the number of those that have not spoken yet is bounded.
+// those that speak HTTP/2, or TLS where that is asked for: whatever else comes to the port is
+// closed and logged once per source, before gRPC, which drops it silently, has seen it. A
+// connection that says nothing is closed after a time-out, and the number of those that have not
+// spoken yet is bounded.
 #ifndef RINGMASTER_OPERATOR_RENDEZVOUS_FRONT_DOOR_H_
 #define RINGMASTER_OPERATOR_RENDEZVOUS_FRONT_DOOR_H_
 
@@ -9,6 +10,7 @@
 #include <list>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <thread>
 
 #include "absl/status/statusor.h"
@@ -23,10 +25,14 @@ class FrontDoor {
   // A connection, and the bytes that were read from it. Called on the listener's thread.
   using Admit = std::function<void(UniqueFd connection, const std::string& read)>;
 
-  // Listens at "host:port", the host numeric ("[::]:7471" for all addresses); port 0 takes a free
-  // one. kUnavailable when the port is taken, kInvalidArgument when the address is none.
+  enum class Language { kHttp2, kTls };
+
+  // Listens at "host:port", the host numeric, ":port" for all addresses of both families; port 0
+  // takes a free one. kUnavailable when the port is taken, kInvalidArgument when the address is
+  // none.
   static absl::StatusOr<std::unique_ptr<FrontDoor>> Open(const std::string& address,
-                                                         Duration patience, Admit admit);
+                                                         Language language, Duration patience,
+                                                         Admit admit);
   // Closes the port and the connections that were not passed on.
   ~FrontDoor();
 
@@ -41,7 +47,8 @@ class FrontDoor {
   };
   enum class Verdict { kWait, kAdmit, kRefuse, kGone };
 
-  FrontDoor(UniqueFd listener, UniqueFd wake, int port, Duration patience, Admit admit);
+  FrontDoor(UniqueFd listener, UniqueFd wake, int port, Language language, Duration patience,
+            Admit admit);
   void Run();
   void AcceptAll();
   Verdict Listen(Guest& guest);
@@ -50,6 +57,7 @@ class FrontDoor {
   const UniqueFd listener_;
   const UniqueFd wake_;  // an eventfd: written to end the thread
   const int port_;
+  const std::string_view opening_;  // what a guest says first
   const Duration patience_;
   const Admit admit_;
   SourceLog refusals_;

@@ -4,8 +4,8 @@
 
 namespace ringmaster::rendezvous {
 
-JoinStream* JoinStream::Start(Registry& registry, const std::string& source) {
-  std::shared_ptr<JoinStream> stream(new JoinStream(registry));
+JoinStream* JoinStream::Start(Registry& registry, Greeters& greeters, const std::string& source) {
+  std::shared_ptr<JoinStream> stream(new JoinStream(registry, greeters));
   stream->self_ = stream;
   stream->id_ = registry.Opened(stream, source);
   stream->StartRead(&stream->incoming_);
@@ -39,7 +39,7 @@ void JoinStream::Advance(std::unique_lock<std::mutex> lock) {
     const v1::ToWorker* next = &queue_.front();
     lock.unlock();
     StartWrite(next);
-  } else if (end_) {
+  } else if (end_ && !greeting_) {
     finished_ = true;
     const grpc::Status status = *end_;
     lock.unlock();
@@ -49,8 +49,24 @@ void JoinStream::Advance(std::unique_lock<std::mutex> lock) {
 
 void JoinStream::OnReadDone(bool ok) {
   if (!ok) return registry_.HalfClosed(id_);
+  if (incoming_.has_hello()) {
+    {
+      std::lock_guard lock(mutex_);
+      if (finished_) return;
+      greeting_ = true;
+    }
+    return greeters_.Post([self = self_] { self->Greet(); });
+  }
   registry_.Received(id_, incoming_);
   StartRead(&incoming_);
+}
+
+void JoinStream::Greet() {
+  registry_.Received(id_, incoming_);
+  StartRead(&incoming_);
+  std::unique_lock lock(mutex_);
+  greeting_ = false;
+  Advance(std::move(lock));
 }
 
 void JoinStream::OnWriteDone(bool ok) {

@@ -11,6 +11,7 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include "operator/rendezvous/greeters.h"
 #include "operator/rendezvous/registry.h"
 #include "ringmaster/rendezvous/v1/rendezvous.grpc.pb.h"
 
@@ -18,8 +19,9 @@ namespace ringmaster::rendezvous {
 
 class JoinStream : public grpc::ServerBidiReactor<v1::FromWorker, v1::ToWorker>, public Downstream {
  public:
-  // Enters the stream into the registry, which must outlive it, and begins to read.
-  static JoinStream* Start(Registry& registry, const std::string& source);
+  // Enters the stream into the registry, which must outlive it, as must the greeters, and begins to
+  // read.
+  static JoinStream* Start(Registry& registry, Greeters& greeters, const std::string& source);
 
   void Send(const v1::ToWorker& message) override;
   void End(const absl::Status& status) override;
@@ -32,12 +34,15 @@ class JoinStream : public grpc::ServerBidiReactor<v1::FromWorker, v1::ToWorker>,
   // A launcher that takes nothing for so long is not coming back.
   static constexpr size_t kQueueLimit = 4096;
 
-  explicit JoinStream(Registry& registry) : registry_(registry) {}
+  JoinStream(Registry& registry, Greeters& greeters) : registry_(registry), greeters_(greeters) {}
+  // Hands a Hello to the registry, which may block, and reads on.
+  void Greet();
   // Starts the next write, or finishes. gRPC is called without the lock: a callback may come at
   // once, on this thread.
   void Advance(std::unique_lock<std::mutex> lock);
 
   Registry& registry_;
+  Greeters& greeters_;
   Registry::StreamId id_ = 0;
   std::shared_ptr<JoinStream> self_;  // until OnDone
   v1::FromWorker incoming_;           // the read in flight's
@@ -45,6 +50,7 @@ class JoinStream : public grpc::ServerBidiReactor<v1::FromWorker, v1::ToWorker>,
   std::mutex mutex_;
   std::deque<v1::ToWorker> queue_;  // the front is the write in flight while writing_
   bool writing_ = false;
+  bool greeting_ = false;  // a greeter works on it: gRPC may not let go of it yet
   bool finished_ = false;  // Finish was called, or nothing may be written any more
   std::optional<grpc::Status> end_;
 };

@@ -1,5 +1,6 @@
 // Whether the pod that says Hello is one that may join: the fence against zombies. A pod's name
-// says nothing, since a replacement may carry it; its UID is given once and never again.
+// says nothing, since a replacement may carry it; its UID is given once and never again. That the
+// caller is that pod is the token's to prove (registry.h).
 #ifndef RINGMASTER_OPERATOR_RENDEZVOUS_POD_VERIFIER_H_
 #define RINGMASTER_OPERATOR_RENDEZVOUS_POD_VERIFIER_H_
 

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "common/contract.h"
 #include "common/log.h"
 #include "common/status.h"
 #include "operator/rendezvous/messages.h"
@@ -107,20 +108,45 @@ void Registry::Greet(StreamId id, const v1::Hello& hello) {
   std::string source, leader;
   if (!BeginHello(id, &source, &leader)) return;
   const WorkerIdentity identity{{hello.namespace_(), hello.job()}, hello.pod(), hello.pod_uid()};
-  const std::string malformed = Malformed(hello);
-  const absl::Status verdict =
-      malformed.empty() ? verifier_.Verify(identity) : absl::InvalidArgumentError(malformed);
+  const absl::Status verdict = Check(identity, hello);
   {
     std::lock_guard lock(mutex_);
     if (Find(id) == nullptr) return;
     if (!verdict.ok()) {
-      const bool permanent = !absl::IsNotFound(verdict) && !absl::IsUnavailable(verdict);
-      if (permanent) refusals_.Refused("worker", source, Message(verdict));
+      // A token that is not good today may be renewed tomorrow.
+      const bool unknown = absl::IsUnauthenticated(verdict);
+      const bool permanent =
+          !unknown && !absl::IsNotFound(verdict) && !absl::IsUnavailable(verdict);
+      if (permanent || unknown) refusals_.Refused("worker", source, Message(verdict));
       return Refuse(id, Message(verdict), permanent, "");
     }
     Accept(id, identity, hello);
   }
   Notify({identity.job});
+}
+
+// The pod first: that is answered from memory, so nobody can make us ask the API server for
+// nothing.
+absl::Status Registry::Check(const WorkerIdentity& worker, const v1::Hello& hello) {
+  const std::string malformed = Malformed(hello);
+  if (!malformed.empty()) return absl::InvalidArgumentError(malformed);
+  RM_RETURN_IF_ERROR(verifier_.Verify(worker));
+  return options_.reviewer == nullptr ? absl::OkStatus() : CheckToken(worker, hello.token());
+}
+
+absl::Status Registry::CheckToken(const WorkerIdentity& worker, const std::string& token) {
+  if (token.empty()) return absl::UnauthenticatedError("the Hello has no token");
+  const auto pod = options_.reviewer->ReviewToken(token, contract::kTokenAudience);
+  if (!pod.ok()) {
+    if (absl::IsUnauthenticated(pod.status())) return pod.status();
+    return absl::UnavailableError(
+        fmt::format("the token cannot be checked: {}", std::string(pod.status().message())));
+  }
+  const kube::PodIdentity claimed{{worker.job.ns, worker.pod}, worker.pod_uid};
+  if (*pod == claimed) return absl::OkStatus();
+  return absl::PermissionDeniedError(fmt::format("the token is of pod {} ({}), not of {} ({})",
+                                                 pod->pod.ToString(), pod->uid,
+                                                 claimed.pod.ToString(), claimed.uid));
 }
 
 void Registry::Refuse(StreamId id, const std::string& reason, bool permanent,
@@ -259,7 +285,8 @@ void Registry::Activate() {
 
 reconcile::WorkersView Registry::SnapshotFor(const kube::ObjectKey& key) {
   std::lock_guard lock(mutex_);
-  reconcile::WorkersView snapshot{.since = since_};
+  // Who stands by knows nobody, and nobody is away for long from where he may not be.
+  reconcile::WorkersView snapshot{.since = leader_elsewhere_ ? clock_.Now() : since_};
   const auto job = jobs_.find(key);
   if (job == jobs_.end()) return snapshot;
   for (const auto& [uid, worker] : job->second.workers) snapshot.workers.push_back(worker.view);

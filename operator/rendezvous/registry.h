@@ -13,9 +13,9 @@
 // - Each change of a job's view calls `changed` with its key; mere progress at most once per
 //   `progress_interval` and job.
 //
-// Thread safety: every method may be called from any thread. `changed` and the verifier are called
-// without a lock held; Downstream under the lock, so it must neither block nor call back.
-// Messages of one stream must be handed in one after another.
+// Thread safety: every method may be called from any thread. `changed`, the verifier and the
+// reviewer, which may block, are called without a lock held; Downstream under the lock, so it must
+// neither block nor call back. Messages of one stream must be handed in one after another.
 #ifndef RINGMASTER_OPERATOR_RENDEZVOUS_REGISTRY_H_
 #define RINGMASTER_OPERATOR_RENDEZVOUS_REGISTRY_H_
 
@@ -30,6 +30,7 @@
 
 #include "absl/status/status.h"
 #include "common/clock.h"
+#include "operator/kube/token_reviewer.h"
 #include "operator/manager/worker_link.h"
 #include "operator/rendezvous/pod_verifier.h"
 #include "operator/rendezvous/source_log.h"
@@ -67,9 +68,12 @@ class Registry : public manager::WorkerLink {
   struct Options {
     Timing timing;
     std::string secret;  // round_key.h
+    // Who says which pod a worker's token was issued to. Null: workers are believed, where nobody
+    // else can reach the port.
+    kube::TokenReviewer* reviewer = nullptr;
   };
 
-  // `clock` and `verifier` must outlive the registry.
+  // `clock`, `verifier` and the reviewer must outlive the registry.
   Registry(Options options, const Clock& clock, PodVerifier& verifier,
            std::function<void(const kube::ObjectKey& job)> changed);
   ~Registry() override;
@@ -123,9 +127,11 @@ class Registry : public manager::WorkerLink {
   using Keys = std::set<kube::ObjectKey>;
 
   // All below: the caller holds mutex_, but for those that say otherwise.
-  void Notify(const Keys& jobs) const;                                     // without it
-  void Greet(StreamId id, const v1::Hello& hello);                         // without it
-  bool BeginHello(StreamId id, std::string* source, std::string* leader);  // without it
+  void Notify(const Keys& jobs) const;                                              // without it
+  void Greet(StreamId id, const v1::Hello& hello);                                  // without it
+  bool BeginHello(StreamId id, std::string* source, std::string* leader);           // without it
+  absl::Status Check(const WorkerIdentity& worker, const v1::Hello& hello);         // without it
+  absl::Status CheckToken(const WorkerIdentity& worker, const std::string& token);  // without it
   void Refuse(StreamId id, const std::string& reason, bool permanent, const std::string& leader);
   void Accept(StreamId id, const WorkerIdentity& identity, const v1::Hello& hello);
   void TakeHeartbeat(Stream& stream, std::int64_t round, Keys* changed);

@@ -10,6 +10,7 @@
 
 #include "common/status.h"
 #include "operator/rendezvous/front_door.h"
+#include "operator/rendezvous/greeters.h"
 #include "operator/rendezvous/join_stream.h"
 
 namespace ringmaster::rendezvous {
@@ -23,15 +24,16 @@ constexpr int kTicksPerHeartbeat = 5;
 
 class Service : public v1::Rendezvous::CallbackService {
  public:
-  explicit Service(Registry& registry) : registry_(registry) {}
+  Service(Registry& registry, Greeters& greeters) : registry_(registry), greeters_(greeters) {}
 
   grpc::ServerBidiReactor<v1::FromWorker, v1::ToWorker>* Join(
       grpc::CallbackServerContext* context) override {
-    return JoinStream::Start(registry_, HostOf(context->peer()));
+    return JoinStream::Start(registry_, greeters_, HostOf(context->peer()));
   }
 
  private:
   Registry& registry_;
+  Greeters& greeters_;
 };
 
 // Calls the registry's Tick until it goes.
@@ -79,8 +81,12 @@ class RunningServer : public Server {
                 std::function<void(const kube::ObjectKey&)> changed)
       : host_(options.address.substr(0, options.address.rfind(':'))),
         timing_(options.timing),
-        registry_({options.timing, std::move(options.secret)}, clock, verifier, std::move(changed)),
-        service_(registry_) {}
+        certificate_(std::move(options.certificate)),
+        registry_({options.timing, std::move(options.secret), options.reviewer}, clock, verifier,
+                  std::move(changed)),
+        service_(registry_, greeters_) {
+    if (options.stand_by) registry_.StandBy("");
+  }
 
   ~RunningServer() override {
     door_.reset();
@@ -94,11 +100,11 @@ class RunningServer : public Server {
     SetLimits(builder);
     builder.RegisterService(&service_);
     connections_ = builder.experimental().AddExternalConnectionAcceptor(
-        grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
-        grpc::InsecureServerCredentials());
+        grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD, Credentials());
     server_ = builder.BuildAndStart();
     if (server_ == nullptr) return absl::InternalError("the gRPC server did not start");
-    RM_ASSIGN_OR_RETURN(door_, FrontDoor::Open(address, timing_.timeout,
+    const auto language = certificate_ ? FrontDoor::Language::kTls : FrontDoor::Language::kHttp2;
+    RM_ASSIGN_OR_RETURN(door_, FrontDoor::Open(address, language, timing_.timeout,
                                                [this](UniqueFd fd, const std::string& read) {
                                                  HandOver(std::move(fd), read);
                                                }));
@@ -113,6 +119,13 @@ class RunningServer : public Server {
   void Activate() override { registry_.Activate(); }
 
  private:
+  std::shared_ptr<grpc::ServerCredentials> Credentials() const {
+    if (!certificate_) return grpc::InsecureServerCredentials();
+    grpc::SslServerCredentialsOptions options(GRPC_SSL_DONT_REQUEST_CLIENT_CERTIFICATE);
+    options.pem_key_cert_pairs.push_back({certificate_->key_pem, certificate_->certificate_pem});
+    return grpc::SslServerCredentials(options);
+  }
+
   void HandOver(UniqueFd fd, const std::string& read) {
     grpc::Slice slice(read);
     grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters connection;
@@ -123,7 +136,9 @@ class RunningServer : public Server {
 
   const std::string host_;
   const Timing timing_;
+  const std::optional<Certificate> certificate_;
   Registry registry_;
+  Greeters greeters_;
   Service service_;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> connections_;
   std::unique_ptr<grpc::Server> server_;

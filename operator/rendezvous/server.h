@@ -17,9 +17,11 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "common/certificate.h"
 #include "common/clock.h"
 #include "operator/rendezvous/registry.h"
 
@@ -28,9 +30,13 @@ namespace ringmaster::rendezvous {
 class Server {
  public:
   struct Options {
-    std::string address;  // numeric host:port to listen at; port 0 takes a free one
+    std::string address;  // numeric host:port to listen at, ":port" for every address of the
+                          // machine; port 0 takes a free one
     std::string secret;  // round_key.h; workers of a round that outlives this process need the same
     Timing timing;
+    kube::TokenReviewer* reviewer = nullptr;  // see Registry; must outlive the server
+    std::optional<Certificate> certificate;   // speaks TLS alone, with this; without: plain text
+    bool stand_by = false;                    // begins as after StandBy("")
   };
 
   // `clock` decides what is silent; it and `verifier` must outlive the server. `changed` is called

@@ -31,12 +31,15 @@ LauncherFixture::LauncherFixture() {
 }
 
 void LauncherFixture::StartServer() {
-  auto server =
-      rendezvous::Server::Start({.address = address_, .secret = "secret", .timing = timing_},
-                                SystemClock(), verifier_, [this](const kube::ObjectKey&) {
-                                  std::lock_guard lock(mutex_);
-                                  changed_.notify_all();
-                                });
+  auto server = rendezvous::Server::Start({.address = address_,
+                                           .secret = "secret",
+                                           .timing = timing_,
+                                           .reviewer = reviewer_,
+                                           .certificate = certificate_},
+                                          SystemClock(), verifier_, [this](const kube::ObjectKey&) {
+                                            std::lock_guard lock(mutex_);
+                                            changed_.notify_all();
+                                          });
   if (!server.ok()) {
     ADD_FAILURE() << server.status();
     return;
@@ -46,11 +49,15 @@ void LauncherFixture::StartServer() {
   address_ = server_->address();
 }
 
+std::string LauncherFixture::LauncherPath() {
+  return BuildFolder() + "/bin/ringmaster-launcher";
+}
+
 std::unique_ptr<Process> LauncherFixture::Launch(const std::vector<std::string>& command,
                                                  std::map<std::string, std::string> environment,
                                                  const std::vector<int>& inherit) {
   environment.insert(environment_.begin(), environment_.end());
-  std::vector<std::string> words{BuildFolder() + "/bin/ringmaster-launcher"};
+  std::vector<std::string> words{LauncherPath()};
   if (!command.empty()) words.push_back("--");
   words.insert(words.end(), command.begin(), command.end());
   return std::make_unique<Process>(words, environment, inherit);

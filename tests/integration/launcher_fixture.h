@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,8 @@ class LauncherFixture : public ::testing::Test {
 
   // Starts the operator's side; again, at the address that it had, after server_.reset().
   void StartServer();
+
+  static std::string LauncherPath();
 
   // The launcher of w0. Without a command it runs the scripted trainer with this script.
   std::unique_ptr<Process> Launch(const std::vector<std::string>& command,
@@ -47,7 +50,9 @@ class LauncherFixture : public ::testing::Test {
   std::map<std::string, std::string> environment_;
   rendezvous::Timing timing_{.heartbeat = std::chrono::milliseconds(100),
                              .timeout = std::chrono::seconds(10)};
-  std::string pod_uid_ = "u0";  // of the pod that the operator knows as w0
+  kube::TokenReviewer* reviewer_ = nullptr;  // for the next StartServer
+  std::optional<Certificate> certificate_;   // likewise
+  std::string pod_uid_ = "u0";               // of the pod that the operator knows as w0
   std::unique_ptr<rendezvous::Server> server_;
 
  private:

@@ -2,6 +2,8 @@
 
 #include <chrono>
 
+#include "common/contract.h"
+
 namespace ringmaster::rendezvous::testing {
 namespace {
 
@@ -9,11 +11,18 @@ constexpr auto kStreamDeadline = std::chrono::seconds(60);
 
 }  // namespace
 
-WorkerClient::WorkerClient(const std::string& address) {
+WorkerClient::WorkerClient(const std::string& address, const std::string& ca_pem) {
   grpc::ChannelArguments arguments;
   // Channels to the same address would share a connection and its back-off otherwise.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  channel_ = grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
+  auto credentials = grpc::InsecureChannelCredentials();
+  if (!ca_pem.empty()) {
+    arguments.SetSslTargetNameOverride(contract::kRendezvousServerName);
+    grpc::SslCredentialsOptions options;
+    options.pem_root_certs = ca_pem;
+    credentials = grpc::SslCredentials(options);
+  }
+  channel_ = grpc::CreateCustomChannel(address, credentials, arguments);
   stub_ = v1::Rendezvous::NewStub(channel_);
   context_.set_deadline(std::chrono::system_clock::now() + kStreamDeadline);
   stream_ = stub_->Join(&context_);

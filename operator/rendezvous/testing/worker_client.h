@@ -16,7 +16,8 @@ namespace ringmaster::rendezvous::testing {
 // Not thread-safe, but that one thread may send while another receives.
 class WorkerClient {
  public:
-  explicit WorkerClient(const std::string& address);
+  // Over TLS when an authority is given, as a launcher does.
+  explicit WorkerClient(const std::string& address, const std::string& ca_pem = "");
   ~WorkerClient();  // cancels the stream
 
   void Hello(const v1::Hello& hello);
