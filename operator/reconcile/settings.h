@@ -17,14 +17,27 @@ struct Settings {
 
   // Where launchers dial: "host:port[,host:port]".
   std::string rendezvous;
+  // PEM of the rendezvous' certificate authority; empty where the stream is plain text.
+  std::string rendezvous_ca;
+  // Whether workers prove who they are by a projected, pod-bound token.
+  bool worker_tokens = false;
   // The image of a worker container that the manifest gives none for.
   std::string worker_image = "ringmaster-worker:latest";
+  // An image that holds the launcher and can install it into a folder (`ringmaster-launcher
+  // --install`): an init container then brings it into the pods of foreign programs. Empty: the
+  // program's own image has it.
+  std::string launcher_image;
+  // Whether pods that come without a template, and containers that the operator adds, get the
+  // security context that the restricted Pod Security Standard asks for. A template's own is kept
+  // as it is.
+  bool restricted_pods = false;
   // The program that is put before a worker's own command; PID 1 of the container.
   std::vector<std::string> launcher_command = {"ringmaster-launcher"};
   // What relative paths of a manifest are relative to, inside the container.
   std::string workspace = "/workspace";
   // Where checkpoints go when the manifest names neither a directory nor a volume; relative paths
-  // are relative to the workspace.
+  // are relative to the workspace. Empty: into a volume that lives as long as the pod, so that no
+  // container needs a writable image.
   std::string checkpoint_directory = "checkpoints";
   // More variables for every worker container, before those of the manifest.
   std::map<std::string, std::string> worker_env;

@@ -7,6 +7,7 @@
 #include "common/contract.h"
 #include "operator/kube/object.h"
 #include "operator/reconcile/names.h"
+#include "operator/reconcile/worker_setup.h"
 
 namespace ringmaster::reconcile {
 namespace {
@@ -35,9 +36,17 @@ bool HasEnv(const Json& env, std::string_view name) {
   return false;
 }
 
+// What is mounted at kCheckpointMount; null for nothing.
+Json CheckpointVolume(const Pass& pass) {
+  const v1::Checkpoint& checkpoint = pass.spec.checkpoint;
+  if (!checkpoint.volume.is_null()) return checkpoint.volume;
+  const bool nowhere = !checkpoint.directory && pass.in.settings.checkpoint_directory.empty();
+  return pass.Native() && nowhere ? Json{{"emptyDir", Json::object()}} : Json();
+}
+
 std::string WorkerConfigJson(const Pass& pass) {
   v1::WorkerConfig config{.trainer = *pass.spec.trainer, .checkpoint = pass.spec.checkpoint};
-  if (!config.checkpoint.volume.is_null()) {
+  if (!CheckpointVolume(pass).is_null()) {
     config.checkpoint.volume = nullptr;
     config.checkpoint.directory = kCheckpointMount;
   } else if (!config.checkpoint.directory) {
@@ -75,6 +84,12 @@ void AddEnvironment(const Pass& pass, const Json& spec, Json& container) {
   SetEnv(env, FieldEnv(contract::kEnvPodUid, "metadata.uid"));
   SetEnv(env, FieldEnv(contract::kEnvPodIp, "status.podIP"));
   SetEnv(env, {{"name", contract::kEnvRendezvous}, {"value", pass.in.settings.rendezvous}});
+  if (!pass.in.settings.rendezvous_ca.empty()) {
+    SetEnv(env, {{"name", contract::kEnvRendezvousCa}, {"value", pass.in.settings.rendezvous_ca}});
+  }
+  if (pass.in.settings.worker_tokens) {
+    SetEnv(env, {{"name", contract::kEnvTokenFile}, {"value", kTokenFile}});
+  }
   SetEnv(env, {{"name", contract::kEnvWorkspace}, {"value", pass.in.settings.workspace}});
   SetEnv(env, {{"name", contract::kEnvLaunchMode}, {"value", LaunchMode(pass)}});
   AddGracePeriod(spec, env);
@@ -84,17 +99,16 @@ void AddEnvironment(const Pass& pass, const Json& spec, Json& container) {
 }
 
 void AddCheckpointVolume(const Pass& pass, Json& spec, Json& container) {
-  if (pass.spec.checkpoint.volume.is_null()) return;
-  Json volume = pass.spec.checkpoint.volume;
-  volume["name"] = kCheckpointVolume;
-  spec["volumes"].push_back(std::move(volume));
-  container["volumeMounts"].push_back(
-      {{"name", kCheckpointVolume}, {"mountPath", kCheckpointMount}});
+  Json volume = CheckpointVolume(pass);
+  if (volume.is_null()) return;
+  MountVolume(spec, container, std::move(volume), kCheckpointVolume, kCheckpointMount);
 }
 
 // The launcher becomes PID 1 and starts what the template would have started.
-void PutLauncherFirst(const Pass& pass, Json& container) {
-  Json command = pass.in.settings.launcher_command;
+void PutLauncherFirst(const Pass& pass, Json& spec, Json& container) {
+  const Settings& settings = pass.in.settings;
+  const bool install = !pass.Native() && !settings.launcher_image.empty();
+  Json command = install ? InstallLauncher(settings, spec, container) : settings.launcher_command;
   if (!pass.Native()) {
     command.push_back("--");
     for (const char* field : {"command", "args"}) {
@@ -144,10 +158,13 @@ Json BuildWorkerPod(const Pass& pass, int index, int incarnation) {
   if (pass.spec.scheduling.priority_class_name) {
     spec["priorityClassName"] = *pass.spec.scheduling.priority_class_name;
   }
+  const bool templated = kube::Find(spec, {"containers"}) != nullptr;
   Json& container = WorkerContainer(pass, spec);
-  PutLauncherFirst(pass, container);
+  if (pass.in.settings.restricted_pods && !templated) Restrict(spec, container);
+  PutLauncherFirst(pass, spec, container);
   AddEnvironment(pass, spec, container);
   AddCheckpointVolume(pass, spec, container);
+  if (pass.in.settings.worker_tokens) MountToken(spec, container);
   return pod;
 }
 

@@ -4,8 +4,10 @@
 
 #include <gtest/gtest.h>
 
+#include "common/contract.h"
 #include "operator/kube/object.h"
 #include "operator/reconcile/testing.h"
+#include "operator/reconcile/worker_setup.h"
 
 namespace ringmaster::reconcile {
 namespace {
@@ -70,6 +72,102 @@ TEST(WorkerPodTest, MountsTheCheckpointVolume) {
   EXPECT_EQ(config["checkpoint"]["directory"],
             pod["spec"]["containers"][0]["volumeMounts"][0]["mountPath"]);
   EXPECT_FALSE(config["checkpoint"].contains("volume"));
+}
+
+// As the operator sets it on a cluster.
+Settings OnACluster() {
+  Settings settings;
+  settings.rendezvous = "ringmaster.system.svc:7471";
+  settings.rendezvous_ca = "PEM";
+  settings.worker_tokens = true;
+  settings.restricted_pods = true;
+  settings.checkpoint_directory = "";
+  return settings;
+}
+
+Json VolumeOf(const Json& pod, const std::string& name) {
+  for (const Json& volume : pod["spec"]["volumes"]) {
+    if (volume["name"] == name) return volume;
+  }
+  return nullptr;
+}
+
+std::string MountPathOf(const Json& container, const std::string& name) {
+  for (const Json& mount : container["volumeMounts"]) {
+    if (mount["name"] == name) return mount["mountPath"];
+  }
+  return "";
+}
+
+TEST(WorkerPodTest, GivesAWorkerAClustersTokenAndNoOther) {
+  Observed observed = testing::Created(1);
+  observed.settings = OnACluster();
+  const Json pod = BuildWorkerPod(Pass(observed), 0, 0);
+  EXPECT_EQ(pod["spec"]["automountServiceAccountToken"], false);
+  const Json token = VolumeOf(pod, kTokenVolume)["projected"]["sources"][0]["serviceAccountToken"];
+  EXPECT_EQ(token["audience"], contract::kTokenAudience);
+  const auto environment = Environment(pod);
+  EXPECT_EQ(environment.at(contract::kEnvTokenFile),
+            MountPathOf(pod["spec"]["containers"][0], kTokenVolume) + "/" +
+                token["path"].get<std::string>());
+  EXPECT_EQ(environment.at(contract::kEnvRendezvousCa), "PEM");
+}
+
+TEST(WorkerPodTest, GivesALaptopsWorkerNeitherTokenNorAuthority) {
+  const Observed observed = testing::Created(1);
+  const Json pod = BuildWorkerPod(Pass(observed), 0, 0);
+  EXPECT_FALSE(pod["spec"].contains("volumes"));
+  EXPECT_FALSE(pod["spec"].contains("automountServiceAccountToken"));
+  EXPECT_FALSE(Environment(pod).contains(contract::kEnvRendezvousCa));
+}
+
+TEST(WorkerPodTest, RestrictsAPodWithoutATemplateAndKeepsTheTemplatesOwnSecurity) {
+  Observed observed = testing::Created(1);
+  observed.settings = OnACluster();
+  Json pod = BuildWorkerPod(Pass(observed), 0, 0);
+  const Json security = pod["spec"]["containers"][0]["securityContext"];
+  EXPECT_EQ(security["allowPrivilegeEscalation"], false);
+  EXPECT_EQ(security["capabilities"]["drop"], Json::array({"ALL"}));
+  EXPECT_EQ(pod["spec"]["securityContext"]["runAsNonRoot"], true);
+  EXPECT_EQ(MountPathOf(pod["spec"]["containers"][0], kTemporaryVolume), "/tmp");
+
+  observed.job.spec.workers.template_ = Json::parse(R"({"spec": {
+      "automountServiceAccountToken": true, "securityContext": {"runAsUser": 7},
+      "containers": [{"name": "main", "image": "mine"}]}})");
+  pod = BuildWorkerPod(Pass(observed), 0, 0);
+  EXPECT_EQ(pod["spec"]["securityContext"], Json({{"runAsUser", 7}}));
+  EXPECT_FALSE(pod["spec"]["containers"][0].contains("securityContext"));
+  EXPECT_EQ(pod["spec"]["automountServiceAccountToken"], true);
+}
+
+TEST(WorkerPodTest, KeepsCheckpointsInThePodWhereTheManifestNamesNoPlace) {
+  Observed observed = testing::Created(1);
+  observed.settings = OnACluster();
+  const Json pod = BuildWorkerPod(Pass(observed), 0, 0);
+  EXPECT_TRUE(VolumeOf(pod, kCheckpointVolume).contains("emptyDir"));
+  const Json config = Json::parse(Environment(pod)["RINGMASTER_TRAINER_CONFIG"]);
+  EXPECT_EQ(config["checkpoint"]["directory"], kCheckpointMount);
+}
+
+TEST(WorkerPodTest, BringsTheLauncherIntoAForeignImage) {
+  Observed observed = testing::Created(1);
+  observed.settings = OnACluster();
+  observed.settings.launcher_image = "registry/launcher:1";
+  observed.job.spec.trainer.reset();
+  observed.job.spec.workers.template_ = Json::parse(R"({"spec": {
+      "initContainers": [{"name": "first", "image": "a"}],
+      "containers": [{"name": "main", "image": "pytorch", "command": ["python"], "args": ["x"]}]}})");
+  const Json pod = BuildWorkerPod(Pass(observed), 0, 0);
+  ASSERT_EQ(pod["spec"]["initContainers"].size(), 2u) << "the template's own stays";
+  const Json& installer = pod["spec"]["initContainers"][1];
+  EXPECT_EQ(installer["image"], "registry/launcher:1");
+  const Json& worker = pod["spec"]["containers"][0];
+  const std::string folder = MountPathOf(worker, kLauncherVolume);
+  EXPECT_EQ(MountPathOf(installer, kLauncherVolume), folder);
+  EXPECT_EQ(installer["command"].back(), folder);
+  EXPECT_EQ(worker["command"], Json::array({folder + "/ld.so", "--library-path", folder,
+                                            folder + "/ringmaster-launcher", "--", "python", "x"}));
+  EXPECT_EQ(worker["image"], "pytorch");
 }
 
 }  // namespace
