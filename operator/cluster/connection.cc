@@ -1,0 +1,47 @@
+#include "operator/cluster/connection.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "common/status.h"
+
+namespace ringmaster::cluster {
+namespace {
+
+using kube::rest::Config;
+using kube::rest::RestClient;
+using kube::rest::RestOptions;
+using std::chrono::milliseconds;
+
+constexpr char kUserAgent[] = "ringmaster-operator";
+// A worker waits for its answer no longer than twice this.
+constexpr milliseconds kReviewTimeout{4000};
+
+// A call that is given up in time leaves time for another.
+RestOptions Quick(milliseconds timeout) {
+  RestOptions options;
+  options.user_agent = kUserAgent;
+  options.call_timeout = timeout;
+  options.attempt_timeout = timeout;
+  return options;
+}
+
+}  // namespace
+
+absl::StatusOr<Connection> Connect(const ConnectionOptions& options) {
+  RM_ASSIGN_OR_RETURN(const Config config, kube::rest::LoadDefault(options.source));
+  Connection made;
+  made.ns = config.default_namespace;
+  made.origin = config.origin;
+  RestOptions work;
+  work.user_agent = kUserAgent;
+  work.qps = options.qps;
+  work.burst = options.burst;
+  RM_ASSIGN_OR_RETURN(made.work, RestClient::Connect(config, std::move(work)));
+  const auto renewal = std::chrono::duration_cast<milliseconds>(options.renew_deadline / 2);
+  RM_ASSIGN_OR_RETURN(made.election, RestClient::Connect(config, Quick(renewal)));
+  RM_ASSIGN_OR_RETURN(made.review, RestClient::Connect(config, Quick(kReviewTimeout)));
+  return made;
+}
+
+}  // namespace ringmaster::cluster

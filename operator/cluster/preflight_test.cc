@@ -1,0 +1,140 @@
+#include "operator/cluster/preflight.h"
+
+#include <map>
+#include <set>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "common/file.h"
+#include "operator/cluster/testing.h"
+#include "operator/kube/testing/fault_client.h"
+
+namespace ringmaster::cluster {
+namespace {
+
+using kube::Json;
+using ::testing::AllOf;
+using testing::CheckedInCrd;
+using ::testing::HasSubstr;
+using testing::MakeCluster;
+
+// The message of the check against this CRD; empty when it passes.
+std::string Verdict(const Json& crd) {
+  const auto cluster = MakeCluster(crd);
+  const absl::Status status = CheckCustomResource(*cluster, "");
+  EXPECT_TRUE(status.ok() || absl::IsFailedPrecondition(status)) << status;
+  return std::string(status.message());
+}
+
+Json& SchemaIn(Json& crd) {
+  return crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
+}
+
+TEST(PreflightTest, TheCheckedInDefinitionIsCurrent) {
+  EXPECT_EQ(Verdict(CheckedInCrd()), "");
+}
+
+TEST(PreflightTest, SaysHowToInstallWhatIsMissing) {
+  EXPECT_THAT(Verdict(nullptr),
+              AllOf(HasSubstr("does not know trainingjobs.training.ringmaster.dev"),
+                    HasSubstr("kubectl apply")));
+}
+
+TEST(PreflightTest, NamesTheFieldsThatAnOlderDefinitionLacks) {
+  Json crd = CheckedInCrd();
+  SchemaIn(crd)["properties"]["spec"]["properties"]["workers"]["properties"].erase("minReplicas");
+  SchemaIn(crd)["properties"]["status"]["properties"]["members"]["items"]["properties"].erase(
+      "podUID");
+  EXPECT_THAT(Verdict(crd), AllOf(HasSubstr("older than this operator"),
+                                  HasSubstr("spec.workers.minReplicas, status.members.podUID"),
+                                  HasSubstr("kubectl apply")));
+}
+
+TEST(PreflightTest, NamesTheValuesThatAnOlderDefinitionRefuses) {
+  Json crd = CheckedInCrd();
+  SchemaIn(crd)["properties"]["spec"]["properties"]["launch"]["properties"]["mode"]["enum"] = {
+      "Exec"};
+  EXPECT_THAT(Verdict(crd), HasSubstr("spec.launch.mode=MPI"));
+}
+
+TEST(PreflightTest, ANewerDefinitionIsFine) {
+  Json crd = CheckedInCrd();
+  SchemaIn(crd)["properties"]["spec"]["properties"]["tomorrow"] = {{"type", "string"}};
+  EXPECT_EQ(Verdict(crd), "");
+}
+
+TEST(PreflightTest, RefusesADefinitionThatDoesNotServeTheVersion) {
+  Json crd = CheckedInCrd();
+  crd["spec"]["versions"][0]["served"] = false;
+  EXPECT_THAT(Verdict(crd), HasSubstr("does not serve version v1alpha1"));
+}
+
+TEST(PreflightTest, AMissingSchemaIsAnOlderDefinition) {
+  Json crd = CheckedInCrd();
+  crd["spec"]["versions"][0].erase("schema");
+  EXPECT_THAT(Verdict(crd), HasSubstr("lacks"));
+}
+
+TEST(PreflightTest, WithoutTheRightToReadItIsEnoughThatJobsAreServed) {
+  const auto cluster = MakeCluster(nullptr);
+  kube::testing::FaultClient client(*cluster);
+  client.FailNext({.type = kCustomResourceDefinition.Qualified()},
+                  absl::PermissionDeniedError("no"));
+  EXPECT_TRUE(CheckCustomResource(client, "ns").ok());
+  client.FailNext({.type = kCustomResourceDefinition.Qualified()},
+                  absl::PermissionDeniedError("no"));
+  client.FailNext({.type = kube::kTrainingJob.Qualified()}, absl::NotFoundError("no such path"));
+  EXPECT_THAT(std::string(CheckCustomResource(client, "ns").message()), HasSubstr("does not know"));
+}
+
+TEST(PreflightTest, AnApiServerThatIsAwaySaysNothingOfTheDefinition) {
+  const auto cluster = MakeCluster();
+  kube::testing::FaultClient client(*cluster);
+  client.FailNext({}, absl::UnavailableError("away"));
+  EXPECT_TRUE(absl::IsUnavailable(CheckCustomResource(client, "")));
+}
+
+TEST(PreflightTest, PermissionsReadAsSentences) {
+  const auto needed = NeededPermissions("jobs", "system", "lease", "secret");
+  std::vector<std::string> texts;
+  for (const Permission& permission : needed) texts.push_back(permission.ToString());
+  EXPECT_THAT(texts, ::testing::IsSupersetOf(
+                         {"create pods in namespace jobs",
+                          "patch trainingjobs/status.training.ringmaster.dev in namespace jobs",
+                          "update leases.coordination.k8s.io lease in namespace system",
+                          "create tokenreviews.authentication.k8s.io everywhere"}));
+}
+
+// "verb group/resource name" of each.
+std::set<std::string> Granted(const Json& rules) {
+  std::set<std::string> all;
+  for (const Json& rule : rules) {
+    for (const std::string group : rule["apiGroups"]) {
+      for (const std::string resource : rule["resources"]) {
+        for (const std::string verb : rule["verbs"]) {
+          for (const std::string name : rule.value("resourceNames", Json::array({""})))
+            all.insert(verb + " " + group + "/" + resource + " " + name);
+        }
+      }
+    }
+  }
+  return all;
+}
+
+TEST(PreflightTest, NeedsWhatTheChartGrantsAndNothingElse) {
+  const Json chart = Json::parse(*ReadFile("charts/ringmaster/files/rbac.json"));
+  std::map<std::string, std::set<std::string>> needed;
+  for (const Permission& each : NeededPermissions("watched", "own", "NAME", "NAME-rendezvous")) {
+    needed[each.ns].insert(each.verb + " " + each.group + "/" + each.resource + " " + each.name);
+  }
+  // Without this one it goes on, but cannot tell whether the definition is current.
+  needed[""].insert("get apiextensions.k8s.io/customresourcedefinitions " +
+                    kube::kTrainingJob.Qualified());
+  EXPECT_EQ(Granted(chart["watched"]), needed["watched"]);
+  EXPECT_EQ(Granted(chart["own"]), needed["own"]);
+  EXPECT_EQ(Granted(chart["cluster"]), needed[""]);
+}
+
+}  // namespace
+}  // namespace ringmaster::cluster

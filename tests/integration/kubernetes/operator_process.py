@@ -1,0 +1,128 @@
+"""The operator as its own process against the test cluster, under a service account that may do what charts/ says and nothing else."""
+import base64
+import json
+import os
+import pathlib
+import signal
+import socket
+import subprocess
+import tempfile
+import urllib.request
+
+from cluster_test_case import LOOK, ROOT, ClusterTest, kubectl, wait_until
+from testing import BIN
+
+RBAC = ROOT / "charts/ringmaster/files/rbac.json"
+NAME = "ringmaster-operator"  # of the lease, the default
+LEASE_SECONDS = 3
+
+
+def free_port():
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
+
+
+class Operator:
+    """One replica. It is killed when it goes."""
+
+    def __init__(self, pod, namespace, kubeconfig, folder, arguments=()):
+        self.pod, self.metrics_port = pod, free_port()
+        self.log = folder / f"{pod}.log"
+        with open(self.log, "w", encoding="utf-8") as log:
+            self.process = subprocess.Popen(
+                [BIN / "ringmaster-operator", "--cluster", f"--kubeconfig={kubeconfig}", f"--namespace={namespace}",
+                 f"--lease-namespace={namespace}", f"--lease-duration={LEASE_SECONDS}", "--renew-deadline=2", "--retry-period=0.5",
+                 "--rendezvous-address=127.0.0.1:0", "--host=127.0.0.1", f"--metrics-address=127.0.0.1:{self.metrics_port}",
+                 "--worker-image=worker:1", *arguments],
+                env={**os.environ, "RINGMASTER_POD_NAME": pod}, stderr=log)
+
+    def get(self, path):
+        """What it answers there, and None while it does not answer with 200."""
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.metrics_port}{path}", timeout=10) as answer:
+                return answer.read().decode()
+        except OSError:
+            return None
+
+    def leads(self):
+        return "\nringmaster_operator_leading 1" in (self.get("/metrics") or "") and self.get("/readyz") is not None
+
+    def wait_until_ready(self):
+        wait_until(lambda: self.get("/readyz") or self._fail_if_ended(), f"{self.pod} to be ready", between=LOOK)
+
+    def wait_until_it_leads(self):
+        wait_until(lambda: self.leads() or self._fail_if_ended(), f"{self.pod} to lead", between=LOOK)
+
+    def _fail_if_ended(self):
+        if self.process.poll() is not None:
+            raise AssertionError(f"{self.pod} ended with {self.process.returncode}:\n{self.log.read_text(encoding='utf-8')}")
+
+    def end(self, number=signal.SIGTERM):
+        """Its exit code after this signal."""
+        self.process.send_signal(number)
+        return self.process.wait(timeout=60)
+
+    def kill(self):
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait(timeout=60)
+
+
+class OperatorTest(ClusterTest):
+    """A namespace whose pods must keep the restricted Pod Security Standard, and an account for operators."""
+
+    def setUp(self):
+        super().setUp()
+        folder = tempfile.TemporaryDirectory(prefix="ringmaster-operator-test-")
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        kubectl("label", "namespace", self.namespace, "pod-security.kubernetes.io/enforce=restricted")
+        self.kubectl("create", "serviceaccount", "operator")
+        self.grant()
+        self.kubeconfig = self.write_kubeconfig("operator")
+
+    def grant(self):
+        rules = json.loads(RBAC.read_text(encoding="utf-8").replace("NAME", NAME))
+        for kind, name, part in (("Role", "watched", "watched"), ("Role", "own", "own"),
+                                 ("ClusterRole", f"{self.namespace}-cluster", "cluster")):
+            role = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": kind, "metadata": {"name": name}, "rules": rules[part]}
+            binding = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": f"{kind}Binding", "metadata": {"name": name},
+                       "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": name},
+                       "subjects": [{"kind": "ServiceAccount", "name": "operator", "namespace": self.namespace}]}
+            for item in (role, binding):
+                self.apply(item)
+                if kind == "ClusterRole":
+                    self.addCleanup(kubectl, "delete", item["kind"], name, "--wait=false")
+
+    def write_kubeconfig(self, account):
+        """A kubeconfig for the service account, which knows nothing of the administrator's."""
+        admin = json.loads(kubectl("config", "view", "--raw", "--flatten", "--minify", "-o", "json"))
+        token = self.kubectl("create", "token", account, "--duration=2h").strip()
+        made = {"apiVersion": "v1", "kind": "Config", "current-context": "test", "clusters": admin["clusters"],
+                "users": [{"name": account, "user": {"token": token}}],
+                "contexts": [{"name": "test", "context": {"cluster": admin["clusters"][0]["name"], "user": account,
+                                                          "namespace": self.namespace}}]}
+        path = self.folder / f"{account}.kubeconfig"
+        path.write_text(json.dumps(made), encoding="utf-8")
+        return path
+
+    def start_operator(self, pod="operator-0", arguments=()):
+        operator = Operator(pod, self.namespace, self.kubeconfig, self.folder, arguments)
+        self.addCleanup(operator.kill)
+        return operator
+
+    def pods(self):
+        """The job's pods that are not going, by name."""
+        items = json.loads(self.kubectl("get", "pods", "-l", "training.ringmaster.dev/job", "-o", "json"))["items"]
+        return {item["metadata"]["name"]: item for item in items if "deletionTimestamp" not in item["metadata"]}
+
+    def wait_for_pods(self, *names):
+        def look():
+            pods = self.pods()
+            return [pods] if sorted(pods) == sorted(names) else None
+        return wait_until(look, lambda: f"pods {names}; there are {list(self.pods())}", between=LOOK)[0]
+
+    def rendezvous_secret(self):
+        data = self.get("secret", f"{NAME}-rendezvous")["data"]
+        return {key: base64.b64decode(value) for key, value in data.items()}

@@ -1,0 +1,172 @@
+#!/usr/bin/env python3
+"""The operator on a real API server: the pods that a manifest gives, workers that prove who they are, leaders that come and go."""
+import json
+import os
+import signal
+import subprocess
+import time
+
+from cluster_test_case import LOOK, ROOT, job, kubectl, main, wait_until
+from operator_process import LEASE_SECONDS, NAME, OperatorTest
+from testing import BIN
+
+BY_HAND = {"metadata": {"annotations": {"test.ringmaster.dev/kubelet": "by-hand"}}}
+AUDIENCE = "rendezvous.ringmaster.dev"
+
+
+class OperatorPods(OperatorTest):
+    def test_a_job_gives_pods_and_a_status(self):
+        operator = self.start_operator()
+        self.apply(job())
+        pods = self.wait_for_pods("digits-0-0", "digits-1-0")
+        spec = pods["digits-0-0"]["spec"]
+        worker = spec["containers"][0]
+        environment = {entry["name"]: entry.get("value") for entry in worker["env"]}
+        self.assertEqual((worker["image"], worker["command"]), ("worker:1", ["ringmaster-launcher"]))
+        self.assertTrue(environment["RINGMASTER_RENDEZVOUS"].startswith("127.0.0.1:"))
+        self.assertEqual(environment["RINGMASTER_RENDEZVOUS_CA"].encode(), self.rendezvous_secret()["tls.crt"])
+        self.assertEqual(environment["RINGMASTER_TOKEN_FILE"], "/var/run/secrets/ringmaster.dev/token")
+        self.assertFalse(spec["automountServiceAccountToken"])
+        token = next(volume for volume in spec["volumes"] if volume["name"] == "ringmaster-token")
+        self.assertEqual(token["projected"]["sources"][0]["serviceAccountToken"]["audience"], AUDIENCE)
+        self.assertEqual(pods["digits-0-0"]["metadata"]["ownerReferences"][0]["uid"], self.get("tj", "digits")["metadata"]["uid"])
+        status = wait_until(lambda: self.get("tj", "digits").get("status"), "a status", between=LOOK)
+        self.assertEqual(status["workers"]["desired"], 2)
+        events = wait_until(lambda: self.kubectl("get", "events", "-o", "name"), "events", between=LOOK)
+        self.assertTrue(events)
+        self.assertEqual(operator.end(), 0)
+
+    def test_deleting_the_job_deletes_the_pods(self):
+        self.start_operator()
+        self.apply(job())
+        self.wait_for_pods("digits-0-0", "digits-1-0")
+        self.kubectl("delete", "tj", "digits")
+        self.wait_for_pods()
+
+    def test_an_account_without_rights_is_told_what_it_lacks(self):
+        self.kubectl("delete", "rolebinding", "watched")
+        operator = self.start_operator()
+        self.assertNotEqual(operator.process.wait(timeout=120), 0)
+        log = operator.log.read_text(encoding="utf-8")
+        self.assertIn(f"create pods in namespace {self.namespace}", log)
+        self.assertIn("rbac.json", log)
+
+
+class OperatorWorkers(OperatorTest):
+    """Launchers and trainers of this machine in the place of those that kubelets would start."""
+
+    def launch(self, pod, index, token_of=None):
+        name = pod["metadata"]["name"]
+        fields = {"metadata.name": name, "metadata.uid": pod["metadata"]["uid"], "status.podIP": f"127.0.0.{index + 2}"}
+        environment = {}
+        for entry in pod["spec"]["containers"][0]["env"]:
+            field = entry.get("valueFrom", {}).get("fieldRef", {}).get("fieldPath")
+            environment[entry["name"]] = fields[field] if field else entry.get("value", "")
+        token = self.folder / f"{name}.token"
+        token.write_text(self.kubectl("create", "token", "default", f"--audience={AUDIENCE}", "--bound-object-kind=Pod",
+                                      f"--bound-object-name={token_of or name}").strip(), encoding="utf-8")
+        checkpoints = self.folder / "checkpoints"
+        checkpoints.mkdir(exist_ok=True)
+        config = environment["RINGMASTER_TRAINER_CONFIG"].replace("/ringmaster/checkpoints", str(checkpoints))
+        environment.update(RINGMASTER_TOKEN_FILE=str(token), RINGMASTER_WORKSPACE=str(ROOT / "examples/digits"),
+                           RINGMASTER_TRAINER_CONFIG=config)
+        with open(self.folder / f"{name}.log", "w", encoding="utf-8") as log:
+            launcher = subprocess.Popen([BIN / "ringmaster-launcher"], env={**os.environ, **environment}, stdout=log, stderr=log,
+                                        cwd=ROOT / "examples/digits")
+        self.addCleanup(self.stop, launcher)
+        return launcher
+
+    @staticmethod
+    def stop(launcher):
+        if launcher.poll() is None:
+            launcher.kill()
+        launcher.wait(timeout=60)
+
+    def set_phase(self, name, phase, **container_state):
+        state = {"phase": phase}
+        if container_state:
+            state["containerStatuses"] = [{"name": "worker", "image": "worker:1", "imageID": "", "ready": phase == "Running",
+                                           "restartCount": 0, "state": container_state}]
+        self.patch_status("pod", name, state)
+
+    def start_job(self):
+        self.start_operator().wait_until_it_leads()
+        self.apply(job({"spec.workers": {"replicas": 2, "template": BY_HAND}, "spec.trainer.data.csv.scale": 16}))
+        pods = self.wait_for_pods("digits-0-0", "digits-1-0")
+        for name in pods:
+            self.set_phase(name, "Running", running={"startedAt": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())})
+        return [pods[name] for name in sorted(pods)]
+
+    def test_they_join_by_their_tokens_and_train_to_the_end(self):
+        launchers = [self.launch(pod, index) for index, pod in enumerate(self.start_job())]
+        codes = [launcher.wait(timeout=300) for launcher in launchers]
+        self.assertEqual(codes, [0, 0], (self.folder / "digits-0-0.log").read_text(encoding="utf-8"))
+        for name in ("digits-0-0", "digits-1-0"):
+            self.set_phase(name, "Succeeded", terminated={"exitCode": 0, "reason": "Completed"})
+        status = wait_until(lambda: (lambda found: found if found.get("state") == "Succeeded" else None)(
+            self.get("tj", "digits")["status"]), lambda: f"the end: {self.get('tj', 'digits')['status']}", between=LOOK)
+        self.assertEqual(status["round"], 1)
+        self.assertEqual([member["pod"] for member in status["members"]], ["digits-0-0", "digits-1-0"])
+        self.assertTrue(status["result"]["weightsSha256"])
+
+    def test_one_that_shows_anothers_token_is_refused(self):
+        first, _ = self.start_job()
+        launcher = self.launch(first, 0, token_of="digits-1-0")
+        self.assertEqual(launcher.wait(timeout=120), 75)
+        self.assertIn("the token is of pod", (self.folder / "digits-0-0.log").read_text(encoding="utf-8"))
+
+
+class OperatorLeaders(OperatorTest):
+    def holder(self):
+        return self.get("lease", NAME)["spec"].get("holderIdentity", "").rsplit("_", 1)[0]
+
+    def start_two(self):
+        first = self.start_operator("operator-0")
+        first.wait_until_it_leads()
+        second = self.start_operator("operator-1")
+        second.wait_until_ready()
+        self.assertEqual(self.holder(), "operator-0")
+        self.assertFalse(second.leads())
+        self.apply(job())
+        return first, second, self.wait_for_pods("digits-0-0", "digits-1-0")
+
+    def assert_went_on(self, pods):
+        """The pods are the same, and the new leader works."""
+        self.kubectl("scale", "tj/digits", "--replicas=3")
+        after = self.wait_for_pods("digits-0-0", "digits-1-0", "digits-2-0")
+        for name, pod in pods.items():
+            self.assertEqual(after[name]["metadata"]["uid"], pod["metadata"]["uid"])
+
+    def test_when_the_leader_is_killed_the_other_takes_over_within_the_lease(self):
+        first, second, pods = self.start_two()
+        first.end(signal.SIGKILL)
+        killed = time.monotonic()
+        second.wait_until_it_leads()
+        took = time.monotonic() - killed
+        print(f"fail-over after SIGKILL: {took:.1f} s of a lease of {LEASE_SECONDS} s", flush=True)
+        self.assertEqual(self.holder(), "operator-1")
+        # The lease, a try's interval with its random part, and a slow machine.
+        self.assertLess(took, LEASE_SECONDS + 15)
+        self.assert_went_on(pods)
+
+    def test_when_the_leader_is_asked_to_end_the_other_need_not_wait(self):
+        first, second, pods = self.start_two()
+        asked = time.monotonic()
+        first.process.send_signal(signal.SIGTERM)
+        second.wait_until_it_leads()
+        print(f"fail-over after SIGTERM: {time.monotonic() - asked:.1f} s of a lease of {LEASE_SECONDS} s", flush=True)
+        self.assertEqual(first.process.wait(timeout=60), 0)
+        self.assert_went_on(pods)
+
+    def test_a_leader_that_was_stopped_for_long_ends_when_it_wakes(self):
+        first, second, pods = self.start_two()
+        first.process.send_signal(signal.SIGSTOP)
+        second.wait_until_it_leads()
+        first.process.send_signal(signal.SIGCONT)
+        self.assertEqual(first.process.wait(timeout=60), 75)
+        self.assertIn("leadership lost", first.log.read_text(encoding="utf-8"))
+        self.assert_went_on(pods)
+
+
+if __name__ == "__main__":
+    main()
