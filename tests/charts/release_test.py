@@ -4,14 +4,17 @@ import json
 import os
 import pathlib
 import shutil
+import socket
+import subprocess
 import sys
 import tempfile
 import unittest
+import urllib.request
 
 import yaml
 
 import tools
-from testing import ROOT, main, wait_until
+from testing import BIN, ROOT, main, wait_until
 
 sys.path.insert(0, str(ROOT / "tests/cluster"))
 import binaries  # noqa: E402
@@ -22,6 +25,19 @@ NAMESPACE, WATCHED = "ringmaster-system", "team-a"
 CRD = "trainingjobs.training.ringmaster.dev"
 # What Kubernetes grants everybody: to ask about oneself.
 OF_EVERYBODY = {"selfsubjectreviews.authentication.k8s.io", "selfsubjectaccessreviews.authorization.k8s.io", "selfsubjectrulesreviews.authorization.k8s.io"}
+
+
+def free_address():
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        return "127.0.0.1:%d" % free.getsockname()[1]
+
+
+def page(address, name):
+    try:
+        with urllib.request.urlopen(f"http://{address}/{name}", timeout=10) as answer:
+            return answer.read().decode().strip()
+    except OSError:
+        return ""
 
 
 class ReleaseTest(unittest.TestCase):
@@ -102,6 +118,47 @@ class ReleaseTest(unittest.TestCase):
         answer = self.kubectl("auth", "can-i", "get", "secrets/another", f"--as=system:serviceaccount:{NAMESPACE}:ringmaster", "--namespace", NAMESPACE,
                               check=False)
         self.assertEqual(answer[1].split()[-1], "no")
+
+    def test_operator_with_the_charts_arguments_and_rights_gets_ready_and_leads(self):
+        for watched in ("", WATCHED):
+            with self.subTest(watched=watched):
+                self.install(tools.CHART, "--set", f"watchNamespace={watched}")
+                try:
+                    self.play_operator()
+                finally:
+                    self.helm("uninstall", "ringmaster")
+
+    def play_operator(self):
+        """Runs the program as its pod would be run, but for addresses of this machine."""
+        metrics = free_address()
+        places = {"--rendezvous-address": "127.0.0.1:0", "--metrics-address": metrics}
+        pod = json.loads(self.kubectl("get", "deployment", "ringmaster", "--namespace", NAMESPACE, "-o", "json"))["spec"]["template"]["spec"]
+        arguments = [f"{flag}={places.get(flag, value)}" if value else flag
+                     for flag, _, value in (argument.partition("=") for argument in pod["containers"][0]["args"])]
+        with open(self.folder / "operator.log", "w+") as log:
+            operator = subprocess.Popen([BIN / "ringmaster-operator", *arguments, f"--kubeconfig={self.kubeconfig_of(pod['serviceAccountName'])}",
+                                         f"--lease-namespace={NAMESPACE}", "--host=127.0.0.1"], stdout=log, stderr=log)
+            try:
+                def leads():
+                    self.assertIsNone(operator.poll(), (self.folder / "operator.log").read_text())
+                    return page(metrics, "readyz") == "ok" and "ringmaster_operator_leading 1" in page(metrics, "metrics")
+                wait_until(leads, lambda: "the operator to lead:\n" + (self.folder / "operator.log").read_text(), deadline=60, between=0.1)
+                self.assertEqual(page(metrics, "healthz"), "ok")
+                operator.terminate()
+                self.assertEqual(operator.wait(timeout=60), 0)
+            finally:
+                operator.kill()
+                operator.wait()
+        lease = json.loads(self.kubectl("get", "lease", "ringmaster", "--namespace", NAMESPACE, "-o", "json"))
+        self.assertFalse(lease["spec"].get("holderIdentity"), "the lease was not released")
+
+    def kubeconfig_of(self, account):
+        token = self.kubectl("create", "token", account, "--namespace", NAMESPACE)
+        config = yaml.safe_load(pathlib.Path(self.kubeconfig).read_text())
+        config["users"] = [{"name": user["name"], "user": {"token": token.strip()}} for user in config["users"]]
+        mine = self.folder / "operator.kubeconfig"
+        mine.write_text(json.dumps(config))
+        return mine
 
     def test_people_who_may_edit_a_namespace_may_edit_its_jobs(self):
         if binaries.missing(["kube-controller-manager"]):
