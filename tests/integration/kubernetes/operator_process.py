@@ -26,14 +26,14 @@ def free_port():
 class Operator:
     """One replica. It is killed when it goes."""
 
-    def __init__(self, pod, namespace, kubeconfig, folder, arguments=()):
+    def __init__(self, pod, namespace, kubeconfig, folder, arguments=(), rendezvous_port=0):
         self.pod, self.metrics_port = pod, free_port()
         self.log = folder / f"{pod}.log"
         with open(self.log, "w", encoding="utf-8") as log:
             self.process = subprocess.Popen(
                 [BIN / "ringmaster-operator", "--cluster", f"--kubeconfig={kubeconfig}", f"--namespace={namespace}",
                  f"--lease-namespace={namespace}", f"--lease-duration={LEASE_SECONDS}", "--renew-deadline=2", "--retry-period=0.5",
-                 "--rendezvous-address=127.0.0.1:0", "--host=127.0.0.1", f"--metrics-address=127.0.0.1:{self.metrics_port}",
+                 f"--rendezvous-address=127.0.0.1:{rendezvous_port}", "--host=127.0.0.1", f"--metrics-address=127.0.0.1:{self.metrics_port}",
                  "--worker-image=worker:1", *arguments],
                 env={**os.environ, "RINGMASTER_POD_NAME": pod}, stderr=log)
 
@@ -107,8 +107,8 @@ class OperatorTest(ClusterTest):
         path.write_text(json.dumps(made), encoding="utf-8")
         return path
 
-    def start_operator(self, pod="operator-0", arguments=()):
-        operator = Operator(pod, self.namespace, self.kubeconfig, self.folder, arguments)
+    def start_operator(self, pod="operator-0", arguments=(), rendezvous_port=0):
+        operator = Operator(pod, self.namespace, self.kubeconfig, self.folder, arguments, rendezvous_port)
         self.addCleanup(operator.kill)
         return operator
 

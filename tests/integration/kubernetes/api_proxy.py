@@ -1,0 +1,162 @@
+"""Stands between the operator and the API server, lets through, and on request misbehaves: as a slow, overloaded, restarted or absent one."""
+import http.client
+import http.server
+import socket
+import ssl
+import sys
+import threading
+import urllib.parse
+
+WRITES = ("POST", "PUT", "PATCH", "DELETE")
+
+
+class ApiProxy:
+    """Serves plain HTTP at `address`. `server` is the real one's URL, `ca` the text of its certificate authority."""
+
+    def __init__(self, server, ca):
+        self._server = urllib.parse.urlsplit(server)
+        self._tls = ssl.create_default_context(cadata=ca)
+        self._mutex = threading.Lock()
+        self._open = set()  # sockets of the operator's connections
+        self.away = False
+        self.answer = lambda method, path: None  # a status code instead of the real answer
+        self.after_write = lambda method, path, body: None  # the real server has taken it; the operator has no answer yet
+        self.halve = lambda method, path: False  # half of the answer, then the connection breaks
+        self.writes = []  # (method, path) that the real server has taken
+        proxy = self
+
+        class Handler(_Handler):
+            pass
+
+        Handler.proxy = proxy
+        self._http = _Server(("127.0.0.1", 0), Handler)
+        self.address = f"http://127.0.0.1:{self._http.server_address[1]}"
+        threading.Thread(target=self._http.serve_forever, daemon=True).start()
+
+    def close(self):
+        self._http.shutdown()
+        self.break_connections()
+        self._http.server_close()
+
+    def break_connections(self):
+        with self._mutex:
+            sockets = list(self._open)
+        for connection in sockets:
+            try:
+                connection.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                continue
+
+    def go_away(self):
+        self.away = True
+        self.break_connections()
+
+    def come_back(self):
+        self.away = False
+
+    def opened(self, connection):
+        with self._mutex:
+            self._open.add(connection)
+
+    def closed(self, connection):
+        with self._mutex:
+            self._open.discard(connection)
+
+    def ask(self, method, path, body, headers):
+        """(the connection, the real server's answer)."""
+        connection = http.client.HTTPSConnection(self._server.hostname, self._server.port, timeout=600, context=self._tls)
+        connection.request(method, path, body, headers)
+        return connection, connection.getresponse()
+
+    def took(self, method, path):
+        with self._mutex:
+            self.writes.append((method, path))
+
+
+class _Server(http.server.ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request, client_address):
+        """An operator that was killed, or whose connection the test broke."""
+        if not isinstance(sys.exc_info()[1], OSError):
+            super().handle_error(request, client_address)
+
+
+class _Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+    proxy = None
+
+    def setup(self):
+        super().setup()
+        self.proxy.opened(self.connection)
+
+    def finish(self):
+        self.proxy.closed(self.connection)
+        try:
+            super().finish()
+        except OSError:
+            pass
+
+    def log_message(self, *arguments):
+        pass
+
+    def _pass(self):
+        method, proxy = self.command, self.proxy
+        body = self.rfile.read(int(self.headers.get("Content-Length", 0))) or None
+        if proxy.away:
+            self.close_connection = True
+            return
+        instead = proxy.answer(method, self.path)
+        if instead:
+            self._refuse(instead)
+            return
+        headers = {name: value for name, value in self.headers.items() if name.lower() not in ("host", "connection", "content-length")}
+        try:
+            connection, answer = proxy.ask(method, self.path, body, headers)
+        except (OSError, http.client.HTTPException):
+            self.close_connection = True
+            return
+        if method in WRITES and answer.status < 300:
+            proxy.took(method, self.path)
+            proxy.after_write(method, self.path, body)
+        try:
+            self._forward(answer, halve=proxy.halve(method, self.path))
+        except (OSError, http.client.HTTPException):
+            self.close_connection = True
+        finally:
+            connection.close()
+
+    do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = _pass
+
+    def _refuse(self, status):
+        text = (f'{{"kind":"Status","apiVersion":"v1","status":"Failure","message":"the proxy says {status}",'
+                f'"reason":"{ {410: "Expired", 409: "Conflict", 429: "TooManyRequests"}.get(status, "InternalError") }","code":{status}}}').encode()
+        self.send_response(status)
+        if status == 429:
+            self.send_header("Retry-After", "1")
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(text)))
+        self.end_headers()
+        self.wfile.write(text)
+
+    def _forward(self, answer, halve):
+        self.send_response(answer.status)
+        for name, value in answer.getheaders():
+            if name.lower() not in ("transfer-encoding", "connection", "content-length", "date", "server"):
+                self.send_header(name, value)
+        length = answer.getheader("Content-Length")
+        if length is not None or halve:
+            text = answer.read()
+            self.send_header("Content-Length", str(len(text)))
+            self.end_headers()
+            self.wfile.write(text[:len(text) // 2] if halve else text)
+            self.close_connection = self.close_connection or halve
+            return
+        self.send_header("Transfer-Encoding", "chunked")
+        self.end_headers()
+        while True:
+            text = answer.read1(65536)
+            self.wfile.write(b"%x\r\n%s\r\n" % (len(text), text))
+            if not text:
+                return

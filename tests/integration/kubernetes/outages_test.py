@@ -1,0 +1,187 @@
+#!/usr/bin/env python3
+"""Bad days of the operator on a real API server: killed at each step, the server away, overloaded, or forgetful, two operators, a node cut off."""
+import base64
+import json
+import os
+import pathlib
+import signal
+
+from story_test_case import FOREVER, StoryTest, digits, program
+from api_proxy import ApiProxy
+from testing import main
+
+
+class BehindAProxy(StoryTest):
+    """The operator reaches the API server through a proxy of the test's."""
+
+    def write_kubeconfig(self, account):
+        path = super().write_kubeconfig(account)
+        view = json.loads(path.read_text())
+        cluster = view["clusters"][0]["cluster"]
+        self.proxy = ApiProxy(cluster["server"], base64.b64decode(cluster["certificate-authority-data"]).decode())
+        self.addCleanup(self.proxy.close)
+        view["clusters"][0]["cluster"] = {"server": self.proxy.address}
+        path.write_text(json.dumps(view))
+        return path
+
+    def created(self, resource):
+        """The paths of the POSTs of this resource that the API server has taken."""
+        return [path for method, path in self.proxy.writes if method == "POST" and path.split("?")[0].endswith(f"/{resource}")]
+
+
+def what_is_written(method, path, body):
+    """A write without what differs from run to run; None for events and reviews, which carry no state."""
+    if not any(f"/{resource}" in path for resource in ("trainingjobs", "pods", "services")):
+        return None
+    status = json.loads(body or "{}").get("status", {})
+    said = [(item["type"], item["status"], item["reason"]) for item in status.get("conditions", [])]
+    return json.dumps([method, path.split("?")[0], status.get("state"), status.get("round"), status.get("workers"), said])
+
+
+class Killed(BehindAProxy):
+    operator_flags = ("--no-leader-elect",)  # or each start would wait for the lease of the one before
+
+    def test_operator_that_is_killed_after_each_of_its_writes_ends_every_story_the_same(self):
+        seen = {None}
+
+        def kill(method, path, body):
+            # The first time only: workers that join one by one would else never be seen together.
+            step = what_is_written(method, path, body)
+            if step not in seen:
+                seen.add(step)
+                self.operator.process.send_signal(signal.SIGKILL)
+
+        self.proxy.after_write = kill
+        starts = 0
+
+        def until(condition, what):
+            nonlocal starts
+
+            def look():
+                nonlocal starts
+                if self.operator.process.poll() is not None:
+                    starts += 1
+                    self.operator = self.start_operator()
+                return condition()
+            return self.wait(look, what)
+
+        self.apply(program(FOREVER))
+        until(lambda: self.status().get("state") == "Running", "the first round")
+        self.kubelet.kill("story-1-0")
+        until(lambda: self.status().get("state") == "Running" and self.status()["round"] >= 2, "the round after the loss")
+        self.kubectl("scale", "tj/story", "--replicas=3")
+        until(lambda: self.status().get("state") == "Running" and len(self.status()["members"]) == 3, "the third worker")
+        self.kubectl("patch", "tj", "story", "--type=merge", "-p", '{"spec": {"suspend": true}}')
+        until(lambda: self.condition("Suspended").get("status") == "True" and not self.pods(with_deleted=True), "the suspension")
+        self.assertGreater(starts, 10, "the operator was hardly killed")
+        self.assertEqual(self.restarts(), 1)
+        self.assertEqual(len(self.created("pods")), 4, self.created("pods"))
+        self.assertEqual(len(self.created("services")), 1)
+
+
+class ServerTrouble(BehindAProxy):
+    def test_workers_run_on_while_the_server_is_away_and_a_loss_meanwhile_is_mended_after(self):
+        self.apply(program(FOREVER))
+        self.wait_for_round(1, members=2)
+        survivor = self.kubelet.pid("story-0-0")
+        self.proxy.go_away()
+        self.kubelet.kill("story-1-0")
+        self.wait(lambda: self.pods()["story-1-0"]["status"]["phase"] == "Failed", "the kubelet's word")
+        self.assertEqual(self.status()["round"], 1)
+        self.assertEqual(self.operator.process.wait(timeout=60), 75)  # it could not renew its lease
+        self.proxy.come_back()
+        self.start_operator()
+        self.wait_for_round(2, members=2)
+        self.assertEqual(self.kubelet.pid("story-0-0"), survivor)
+        self.assertEqual(self.restarts(), 1)
+        self.assertEqual(sorted(self.pods()), ["story-0-0", "story-1-1"])
+
+    def test_refusals_that_pass_are_tried_again(self):
+        left = {429: 3, 500: 3, 503: 3}
+
+        def answer(method, path):
+            if "/leases/" in path:
+                return None
+            status = next((status for status, times in left.items() if times > 0), None)
+            if status:
+                left[status] -= 1
+            return status
+
+        self.proxy.answer = answer
+        self.apply(program(FOREVER))
+        self.wait_for_round(1, members=2)
+        self.assertEqual(left, {429: 0, 500: 0, 503: 0})
+        self.assertEqual(len(self.created("pods")), 2)
+        self.assertEqual(len(self.pods(with_deleted=True)), 2)
+
+    def test_conflicts_and_lost_answers_double_nothing(self):
+        half = {"pods": 2, "status": 2}
+        conflicts = {"status": 2}
+
+        def kind(path):
+            return path.split("?")[0].rsplit("/", 1)[1]
+
+        def answer(method, path):
+            if method == "PATCH" and conflicts.get(kind(path), 0) > 0:
+                conflicts[kind(path)] -= 1
+                return 409
+            return None
+
+        def halve(method, path):
+            if method in ("POST", "PATCH") and half.get(kind(path), 0) > 0:
+                half[kind(path)] -= 1
+                return True
+            return False
+
+        self.proxy.answer, self.proxy.halve = answer, halve
+        self.apply(program(FOREVER))
+        self.wait_for_round(1, members=2)
+        self.assertEqual((half, conflicts), ({"pods": 0, "status": 0}, {"status": 0}))
+        self.assertEqual(sorted(self.pods(with_deleted=True)), ["story-0-0", "story-1-0"])
+
+    def test_watches_that_expire_lose_no_change(self):
+        expired = []
+
+        def answer(method, path):
+            if "watch=" in path and len(expired) < 6:
+                expired.append(path)
+                return 410
+            return None
+
+        self.apply(program(FOREVER))
+        self.wait_for_round(1, members=2)
+        self.proxy.answer = answer
+        self.proxy.break_connections()
+        self.kubelet.kill("story-0-0")
+        self.wait_for_round(2, members=2)
+        self.assertEqual(len(expired), 6)
+        self.assertEqual(self.restarts(), 1)
+
+
+class CutOff(StoryTest):
+    def test_worker_of_a_node_that_is_cut_off_is_fenced_and_replaced(self):
+        self.apply(digits(epochs=200))
+        self.wait_for_step(20)
+        launcher = self.kubelet.pid("story-1-0")
+        self.kubelet.cut_off("story-1-0")
+        os.kill(launcher, signal.SIGSTOP)
+        self.wait_for_round(2)
+        members = {member["pod"] for member in self.status()["members"]}
+        self.assertNotIn("story-1-0", members)
+        self.assertIn("story-1-0", self.pods(with_deleted=True))  # nobody there removes it
+        step = self.status()["progress"]["step"]
+        os.kill(launcher, signal.SIGCONT)  # the network is back, the worker is of an old round
+        self.wait(lambda: not pathlib.Path(f"/proc/{launcher}").exists() or _is_zombie(launcher), "the fenced launcher to leave")
+        self.wait_for_step(step + 20)
+        self.assertEqual(self.restarts(), 1)
+
+
+def _is_zombie(pid):
+    try:
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "Z"
+    except OSError:
+        return True
+
+
+if __name__ == "__main__":
+    main()
