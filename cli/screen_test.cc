@@ -1,5 +1,6 @@
 #include "cli/screen.h"
 
+#include <poll.h>
 #include <pty.h>
 #include <termios.h>
 #include <unistd.h>
@@ -70,11 +71,18 @@ class TerminalTest : public ::testing::Test {
     const winsize size{.ws_row = rows, .ws_col = columns, .ws_xpixel = 0, .ws_ypixel = 0};
     ASSERT_EQ(::ioctl(program_, TIOCSWINSZ, &size), 0);
   }
-  std::string Written() {
-    std::string text(65536, '\0');
-    const ssize_t got = ::read(user_, text.data(), text.size());
-    text.resize(got < 0 ? 0 : got);
-    return text;
+  // A terminal hands on what was written in pieces, when it likes: reads until as much is there as
+  // is expected.
+  void ExpectWritten(const std::string& expected) {
+    std::string text;
+    pollfd readable{.fd = user_, .events = POLLIN, .revents = 0};
+    while (text.size() < expected.size() && ::poll(&readable, 1, 10'000) == 1) {
+      char piece[4096];
+      const ssize_t got = ::read(user_, piece, sizeof(piece));
+      ASSERT_GT(got, 0);
+      text.append(piece, got);
+    }
+    EXPECT_EQ(text, expected);
   }
   int user_ = -1;
   int program_ = -1;
@@ -84,17 +92,17 @@ TEST_F(TerminalTest, BlockOfATerminalThatWasMadeNarrowerIsErasedWhole) {
   Resize(40, 24);
   Screen screen(program_, true);
   screen.Draw({std::string(40, 'x'), "short"});
-  Written();
+  ExpectWritten("\x1b[?25l" + std::string(40, 'x') + "\nshort\n");
   Resize(15, 24);  // 40 columns are three lines now
   screen.Clear();
-  EXPECT_EQ(Written(), "\x1b[4A\r\x1b[J");
+  ExpectWritten("\x1b[4A\r\x1b[J");
 }
 
 TEST_F(TerminalTest, BlockLeavesOutWhatTheTerminalHasNoRoomFor) {
   Resize(40, 3);
   Screen screen(program_, true);
   screen.Draw({"bar", "numbers", "workers"});
-  EXPECT_EQ(Written(), "\x1b[?25lbar\nnumbers\n");
+  ExpectWritten("\x1b[?25lbar\nnumbers\n");
 }
 
 TEST_F(ScreenTest, PipeIsNoTerminal) {
