@@ -5,6 +5,7 @@
 #include <exception>
 #include <mutex>
 #include <utility>
+#include <vector>
 
 #include <cpprest/http_client.h>
 #include <fmt/format.h>
@@ -156,7 +157,12 @@ class CppRest : public Transport {
       if (!request.bearer_token.empty()) {
         headers.add("Authorization", "Bearer " + request.bearer_token);
       }
-      if (!request.content_type.empty()) made.set_body(request.body, request.content_type);
+      if (!request.content_type.empty()) {
+        // As bytes: the library reads a body that is given as text through a pointer of another
+        // type.
+        made.set_body(std::vector<unsigned char>(request.body.begin(), request.body.end()));
+        headers.set_content_type(request.content_type);
+      }
       return made;
     } catch (const std::exception& e) {
       return BadRequest(fmt::format("{} {}: {}", request.method, request.path, e.what()));
