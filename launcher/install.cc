@@ -1,9 +1,9 @@
 #include "launcher/install.h"
 
-#include <fstream>
-#include <set>
+#include <link.h>
 #include <string>
 #include <system_error>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -18,20 +18,23 @@ namespace fs = std::filesystem;
 constexpr char kProgramName[] = "ringmaster-launcher";
 constexpr char kLoaderName[] = "ld.so";
 
-// The files that this process has mapped: the program, its libraries, the loader.
-std::set<fs::path> MappedFiles() {
-  std::set<fs::path> files;
-  std::ifstream maps("/proc/self/maps");
-  for (std::string line; std::getline(maps, line);) {
-    const size_t path = line.find('/');
-    if (path != std::string::npos) files.insert(line.substr(path));
-  }
+// Where the libraries of this process and their loader were found, under the names by which they
+// are asked for: links, mostly.
+std::vector<fs::path> LoadedLibraries() {
+  std::vector<fs::path> files;
+  ::dl_iterate_phdr(
+      [](dl_phdr_info* info, size_t, void* files) {
+        // The program itself has no name, and what the kernel adds no path.
+        const fs::path path = info->dlpi_name;
+        if (path.is_absolute()) static_cast<std::vector<fs::path>*>(files)->push_back(path);
+        return 0;
+      },
+      &files);
   return files;
 }
 
-std::string NameFor(const fs::path& file, const fs::path& program) {
-  if (file == program) return kProgramName;
-  const std::string name = file.filename().string();
+std::string NameFor(const fs::path& library) {
+  const std::string name = library.filename().string();
   return name.starts_with("ld-linux") || name.starts_with("ld-musl") ? kLoaderName : name;
 }
 
@@ -53,11 +56,9 @@ absl::Status InstallLauncher(const fs::path& folder) {
   const fs::path program = fs::read_symlink("/proc/self/exe", error);
   if (error) return ErrnoStatus(error.value(), "/proc/self/exe");
   RM_RETURN_IF_ERROR(MakeDirectories(folder));
-  for (const fs::path& file : MappedFiles()) {
-    const std::string name = NameFor(file, program);
-    if (name != kProgramName && name.find(".so") == std::string::npos) continue;  // locales, say
-    RM_RETURN_IF_ERROR(Copy(file, folder / name));
-  }
+  RM_RETURN_IF_ERROR(Copy(program, folder / kProgramName));
+  for (const fs::path& library : LoadedLibraries())
+    RM_RETURN_IF_ERROR(Copy(library, folder / NameFor(library)));
   return SyncDirectory(folder);
 }
 
