@@ -6,7 +6,7 @@ import os
 import pathlib
 import signal
 
-from story_test_case import FOREVER, StoryTest, digits, program
+from story_test_case import ENDLESS, FOREVER, StoryTest, digits, program
 from api_proxy import ApiProxy
 from testing import main
 
@@ -160,7 +160,7 @@ class ServerTrouble(BehindAProxy):
 
 class CutOff(StoryTest):
     def test_worker_of_a_node_that_is_cut_off_is_fenced_and_replaced(self):
-        self.apply(digits(epochs=200))
+        self.apply(digits(epochs=ENDLESS))
         self.wait_for_step(20)
         launcher = self.kubelet.pid("story-1-0")
         self.kubelet.cut_off("story-1-0")

@@ -6,7 +6,7 @@ The operator is its own process with its own account; launchers and programs are
 import json
 import signal
 
-from story_test_case import FOREVER, StoryTest, digits, program
+from story_test_case import ENDLESS, FOREVER, StoryTest, digits, program
 from testing import main
 
 
@@ -21,7 +21,7 @@ class Suspend(StoryTest):
         self.assertIn("startTime", self.status())
 
     def test_suspended_training_goes_on_from_its_checkpoint_when_resumed(self):
-        self.apply(digits(epochs=30))
+        self.apply(digits(epochs=ENDLESS))
         self.wait_for_step(20)
         first = self.status()["startTime"]
         self.kubectl("patch", "tj", "story", "--type=merge", "-p", '{"spec": {"suspend": true}}')
@@ -175,7 +175,7 @@ class Security(StoryTest):
         self.wait(lambda: all(pod["status"].get("phase") == "Running" for pod in self.pods().values()), "them to run")
 
     def test_worker_may_read_and_write_nothing(self):
-        self.apply(digits(epochs=30))
+        self.apply(digits(epochs=ENDLESS))
         self.wait_for_round(1)
         pod = self.pods()["story-0-0"]
         self.assertFalse(pod["spec"]["automountServiceAccountToken"])
@@ -187,7 +187,7 @@ class Security(StoryTest):
 
 class Training(StoryTest):
     def test_digits_train_to_the_end_and_survive_a_killed_worker(self):
-        self.apply(digits(epochs=10))
+        self.apply(digits(epochs=60))
         self.wait_for_step(30)
         self.kubelet.kill("story-1-0", signal.SIGKILL)
         self.wait_for_round(2)

@@ -11,6 +11,7 @@ from testing import wait_until
 
 JOBS = "/apis/training.ringmaster.dev/v1alpha1"
 PATIENCE = 120  # seconds for any one wait
+ENDLESS = 10000  # epochs: more than any machine trains in a story
 FOREVER = ["sh", "-c", "trap 'exit 143' TERM; while :; do sleep 0.1; done"]
 
 
