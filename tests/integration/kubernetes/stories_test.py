@@ -187,7 +187,7 @@ class Security(StoryTest):
 
 class Training(StoryTest):
     def test_digits_train_to_the_end_and_survive_a_killed_worker(self):
-        self.apply(digits(epochs=60))
+        self.apply(digits(epochs=30))
         self.wait_for_step(30)
         self.kubelet.kill("story-1-0", signal.SIGKILL)
         self.wait_for_round(2)
