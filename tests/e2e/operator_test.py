@@ -61,7 +61,7 @@ class OperatorTest(RunTest):
         """The job of LONG, and the weights that it ends with when nothing happens to it."""
         shutil.copy(ROOT / "examples/digits/digits.csv", self.manifests)
         text = (ROOT / "examples/digits/job.yaml").read_text()
-        text = text.replace("epochs: 20", "epochs: 30").replace("everySteps: 50", "everySteps: 10")
+        text = text.replace("epochs: 20", "epochs: 60").replace("everySteps: 50", "everySteps: 10")
         (self.manifests / "digits.yaml").write_text(text)
         return self.undisturbed(*LONG)[:2]
 

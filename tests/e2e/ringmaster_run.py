@@ -21,8 +21,8 @@ WEIGHTS = re.compile(r"^weights sha256:([0-9a-f]{64}) steps:(\d+) accuracy:([0-9
 
 # A digits job short enough for a test: 113 steps, a checkpoint every 10.
 SHORT = ["--set", "spec.trainer.epochs=5", "--set", "spec.checkpoint.everySteps=10"]
-# 675 steps, a checkpoint every 10: long enough to have things happen in its middle on a fast machine too.
-LONG = ["--set", "spec.trainer.epochs=30", "--set", "spec.checkpoint.everySteps=10"]
+# 1,350 steps, a checkpoint every 10: long enough to have things happen in its middle on a fast machine too.
+LONG = ["--set", "spec.trainer.epochs=60", "--set", "spec.checkpoint.everySteps=10"]
 
 
 def environment_of(pid):
