@@ -1,12 +1,12 @@
 #include "operator/rendezvous/round_key.h"
 
-#include <cstdlib>
-#include <filesystem>
+#include <string>
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
 #include "common/file.h"
+#include "common/temporary_folder.h"
 
 namespace ringmaster::rendezvous {
 namespace {
@@ -42,15 +42,8 @@ TEST(RoundKeyTest, DiffersByEverythingThatMakesTheRound) {
 
 class SecretTest : public ::testing::Test {
  protected:
-  SecretTest() {
-    std::string name = (std::filesystem::temp_directory_path() / "rm-secret-XXXXXX").string();
-    directory_ = ::mkdtemp(name.data());
-    path_ = directory_ + "/rendezvous.key";
-  }
-  ~SecretTest() override { std::filesystem::remove_all(directory_); }
-
-  std::string directory_;
-  std::string path_;
+  const TemporaryFolder folder_ = TemporaryFolder::Make().value();
+  const std::string path_ = folder_.path() / "rendezvous.key";
 };
 
 TEST_F(SecretTest, IsMadeOnceAndReadAgain) {
@@ -73,7 +66,7 @@ TEST_F(SecretTest, RefusesAFileThatHoldsSomethingElse) {
 }
 
 TEST_F(SecretTest, NamesTheFolderThatIsMissing) {
-  const auto secret = LoadOrCreateSecret(directory_ + "/absent/rendezvous.key");
+  const auto secret = LoadOrCreateSecret(folder_.path() / "absent/rendezvous.key");
   EXPECT_EQ(secret.status().code(), absl::StatusCode::kNotFound);
 }
 

@@ -5,6 +5,7 @@
 
 #include "common/contract.h"
 #include "common/file.h"
+#include "common/temporary_folder.h"
 #include "tests/integration/launcher_fixture.h"
 
 namespace ringmaster::testing {
@@ -40,14 +41,7 @@ class OneToken : public kube::TokenReviewer {
 
 class LauncherIdentityTest : public LauncherFixture {
  protected:
-  LauncherIdentityTest() : folder_(std::filesystem::temp_directory_path() / "rm-identity-XXXXXX") {
-    std::string name = folder_.string();
-    folder_ = ::mkdtemp(name.data());
-  }
-  ~LauncherIdentityTest() override {
-    server_.reset();
-    std::filesystem::remove_all(folder_);
-  }
+  ~LauncherIdentityTest() override { server_.reset(); }  // before the reviewer that it asks
 
   void StartSecureServer() {
     reviewer_ = &tokens_;
@@ -63,7 +57,8 @@ class LauncherIdentityTest : public LauncherFixture {
     ASSERT_TRUE(WriteFileAtomically(TokenFile(), token).ok());
   }
 
-  std::filesystem::path folder_;
+  const TemporaryFolder temporary_ = TemporaryFolder::Make().value();
+  const std::filesystem::path folder_ = temporary_.path();
   OneToken tokens_;
 };
 

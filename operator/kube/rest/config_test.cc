@@ -11,6 +11,7 @@
 
 #include "common/base64.h"
 #include "common/file.h"
+#include "common/temporary_folder.h"
 #include "operator/kube/rest/in_cluster.h"
 
 namespace ringmaster::kube::rest {
@@ -23,15 +24,11 @@ using ::testing::Not;
 class ConfigTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    std::string pattern = (std::filesystem::temp_directory_path() / "config-test-XXXXXX").string();
-    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
-    folder_ = pattern;
     setenv("HOME", (folder_ / "home").c_str(), 1);
     for (const char* name : {"KUBECONFIG", "KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT"}) {
       unsetenv(name);
     }
   }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
 
   std::string Write(const std::string& name, const std::string& content) {
     const std::filesystem::path path = folder_ / name;
@@ -53,7 +50,8 @@ class ConfigTest : public ::testing::Test {
 
   static absl::Status Load(const std::string& path) { return LoadKubeconfig(path, "").status(); }
 
-  std::filesystem::path folder_;
+  const TemporaryFolder temporary_ = TemporaryFolder::Make().value();
+  const std::filesystem::path folder_ = temporary_.path();
 };
 
 constexpr char kServer[] = "{server: 'https://1.2.3.4:6443'}";

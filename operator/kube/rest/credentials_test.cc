@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "common/file.h"
+#include "common/temporary_folder.h"
 
 namespace ringmaster::kube::rest {
 namespace {
@@ -20,13 +21,6 @@ using ::testing::Not;
 
 class CredentialsTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    std::string pattern = (std::filesystem::temp_directory_path() / "credentials-XXXXXX").string();
-    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
-    folder_ = pattern;
-  }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-
   std::string Path(const std::string& name) const { return (folder_ / name).string(); }
   void Write(const std::string& name, const std::string& content) {
     ASSERT_TRUE(WriteFileAtomically(folder_ / name, content).ok());
@@ -49,7 +43,8 @@ class CredentialsTest : public ::testing::Test {
     return runs.ok() ? static_cast<int>(std::count(runs->begin(), runs->end(), '\n')) : 0;
   }
 
-  std::filesystem::path folder_;
+  const TemporaryFolder temporary_ = TemporaryFolder::Make().value();
+  const std::filesystem::path folder_ = temporary_.path();
   FakeClock clock_;
 };
 
