@@ -1,10 +1,6 @@
 // Damages a valid manifest at random, as text and as a tree, many times: the parser never crashes,
 // and what it refuses it refuses with a place. The seed is printed; RINGMASTER_TEST_SEED repeats a
 // run.
-#include <cstdlib>
-#include <iostream>
-#include <random>
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -12,26 +8,15 @@
 #include "operator/api/parse.h"
 #include "operator/api/testing.h"
 #include "operator/api/yaml.h"
+#include "tests/support/random_test.h"
 
 namespace ringmaster::api {
 namespace {
 
 using Json = nlohmann::json;
 
-class MutationTest : public testing::Test {
+class MutationTest : public ringmaster::testing::RandomTest {
  protected:
-  MutationTest() {
-    const char* fixed = std::getenv("RINGMASTER_TEST_SEED");
-    const unsigned seed = fixed != nullptr ? static_cast<unsigned>(std::strtoul(fixed, nullptr, 10))
-                                           : std::random_device()();
-    std::cout << "seed " << seed << "\n";
-    random_.seed(seed);
-  }
-
-  std::size_t Below(std::size_t bound) {
-    return std::uniform_int_distribution<std::size_t>(0, bound - 1)(random_);
-  }
-
   void DamageText(std::string& text) {
     static const std::string kBytes = "{}[]:,#&*!|>'\"%@`-?~<=\n\t 019.eEyn\xc3\xff";
     const std::size_t at = Below(text.size());
@@ -85,10 +70,8 @@ class MutationTest : public testing::Test {
       return;
     }
     EXPECT_EQ(parsed.status().code(), absl::StatusCode::kInvalidArgument);
-    EXPECT_THAT(Message(parsed.status()), testing::StartsWith("job.yaml")) << text;
+    EXPECT_THAT(Message(parsed.status()), ::testing::StartsWith("job.yaml")) << text;
   }
-
-  std::mt19937 random_;
 };
 
 TEST_F(MutationTest, DamagedTextParsesOrIsRefusedWithAPlace) {

@@ -1,9 +1,6 @@
 // Whatever pod template the API accepts, the operator can make pods of: templates are damaged at
 // random, many times. The seed is printed; RINGMASTER_TEST_SEED repeats a run.
-#include <cstdlib>
-#include <iostream>
 #include <iterator>
-#include <random>
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -11,6 +8,7 @@
 #include "operator/api/validation.h"
 #include "operator/reconcile/reconcile.h"
 #include "operator/reconcile/testing.h"
+#include "tests/support/random_test.h"
 
 namespace ringmaster::testing {
 namespace {
@@ -27,20 +25,8 @@ constexpr char kTemplate[] = R"({
                              "volumeMounts": [{"name": "v", "mountPath": "/v"}]},
                             {"name": "sidecar"}]}})";
 
-class PodTemplateTest : public ::testing::Test {
+class PodTemplateTest : public RandomTest {
  protected:
-  PodTemplateTest() {
-    const char* fixed = std::getenv("RINGMASTER_TEST_SEED");
-    const unsigned seed = fixed != nullptr ? static_cast<unsigned>(std::strtoul(fixed, nullptr, 10))
-                                           : std::random_device()();
-    std::cout << "seed " << seed << "\n";
-    random_.seed(seed);
-  }
-
-  std::size_t Below(std::size_t bound) {
-    return std::uniform_int_distribution<std::size_t>(0, bound - 1)(random_);
-  }
-
   void Damage(Json& value) {
     if (value.is_structured() && !value.empty() && Below(4) != 0) {
       auto child = value.begin();
@@ -51,8 +37,6 @@ class PodTemplateTest : public ::testing::Test {
         nullptr, true, -1, 4.5, "text", Json::array(), Json::object(), {1, nullptr}, {{"name", 5}}};
     value = kValues[Below(kValues.size())];
   }
-
-  std::mt19937 random_;
 };
 
 reconcile::Observed JobOf(const Json& pod_template) {
