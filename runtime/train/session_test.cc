@@ -165,7 +165,8 @@ TEST_F(SessionTest, OneWorkerLeavesAfterACommonCheckpointAndTheOthersWaitForTheN
   cluster.RunTo(0, 5);
   cluster.Tell(2, Drain{.reason = "the node goes down", .alone = true});
   cluster.Resume();
-  cluster.WaitUntil("the worker leaves", [&] { return !cluster.EventsOf<Drained>(2).empty(); });
+  cluster.WaitUntil("the worker leaves", [&] { return cluster.EndingOf(2).has_value(); });
+  ASSERT_EQ(cluster.EventsOf<Drained>(2).size(), 1U);
   const int64_t step = cluster.EventsOf<Drained>(2).front().step;
   cluster.WaitForCheckpoint(step);
   cluster.Kill(2);
