@@ -9,7 +9,7 @@ import socket
 import subprocess
 import unittest
 
-from ringmaster_run import ROOT, LONG, RunTest, main, processes, ringmaster, wait_until
+from ringmaster_run import ROOT, LONG, LONG_EPOCHS, RunTest, main, processes, ringmaster, wait_until
 
 SEED = int(os.environ.get("RINGMASTER_TEST_SEED", random.randrange(1 << 30)))
 MANY_LOSSES = ["--set", "spec.restart.code=100", "--set", "spec.restart.unknown=100", "--set", "spec.restart.outOfMemory=100"]
@@ -76,7 +76,8 @@ class KilledWorkers(RunTest):
 class DrainedWorker(RunTest):
     def test_sigterm_of_one_launcher_costs_no_step_no_budget_and_no_other_worker(self):
         no_budget = ["--set", "spec.restart.code=0", "--set", "spec.restart.unknown=0", "--set", "spec.restart.hang=0"]
-        never = ["--set", "spec.trainer.epochs=120", "--set", "spec.checkpoint.everySteps=0", "--set", "spec.checkpoint.everySeconds=0"]
+        epochs = 2 * LONG_EPOCHS
+        never = ["--set", f"spec.trainer.epochs={epochs}", "--set", "spec.checkpoint.everySteps=0", "--set", "spec.checkpoint.everySeconds=0"]
         expected = self.undisturbed(*never)
         run = self.digits(*never, *no_budget)
         run.wait_for_step(40)
@@ -90,7 +91,7 @@ class DrainedWorker(RunTest):
         self.assertEqual(status["round"], 2)
         drained = min(checkpoint["step"] for checkpoint in status["checkpoints"])
         self.assertGreaterEqual(drained, 40)
-        self.assertLess(drained, 2700, "the drain's own checkpoint: there was no other reason for one")
+        self.assertLess(drained, expected[1], "the drain's own checkpoint: there was no other reason for one")
         self.assertRegex(run.text(), rf"(?i)round 2.*step {drained}")
         events = ringmaster(self.folder, "get", "digits", "--events").stdout
         self.assertIn("WorkerLeaving", events)

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import tempfile
 
-from ringmaster_run import LONG, ROOT, Run, RunTest, main, processes, wait_until
+from ringmaster_run import LONG, LONG_EPOCHS, ROOT, Run, RunTest, main, processes, wait_until
 
 OPERATOR = pathlib.Path(os.environ.get("RINGMASTER_BIN_DIR", ROOT / "build/release/bin")) / "ringmaster-operator"
 STOPS_WITHIN = 20  # seconds; on a machine that is busy
@@ -61,7 +61,7 @@ class OperatorTest(RunTest):
         """The job of LONG, and the weights that it ends with when nothing happens to it."""
         shutil.copy(ROOT / "examples/digits/digits.csv", self.manifests)
         text = (ROOT / "examples/digits/job.yaml").read_text()
-        text = text.replace("epochs: 20", "epochs: 60").replace("everySteps: 50", "everySteps: 10")
+        text = text.replace("epochs: 20", f"epochs: {LONG_EPOCHS}").replace("everySteps: 50", "everySteps: 10")
         (self.manifests / "digits.yaml").write_text(text)
         return self.undisturbed(*LONG)[:2]
 

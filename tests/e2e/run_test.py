@@ -16,8 +16,8 @@ class RunCommand(RunTest):
         self.assertEqual(steps, 450)  # 20 passes over 1,438 samples in batches of 64, the last one completed
 
     def test_one_to_four_workers_end_with_the_same_bits(self):
-        results = {workers: self.undisturbed(*SHORT, "--workers", str(workers), "--set", "spec.workers.maxReplicas=4")
-                   for workers in (1, 2, 3, 4)}
+        results = {workers: self.digits(*SHORT, "--workers", str(workers), "--set", "spec.workers.maxReplicas=4",
+                                        folder=self.fresh_folder()).result() for workers in (1, 2, 3, 4)}
         self.assertEqual(len(set(results.values())), 1, results)
 
     def test_ring_example_trains_without_shards(self):
