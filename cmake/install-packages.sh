@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs the Debian packages of cmake/debian-packages.txt that are missing. Where that is not allowed, prints the command that does it.
+# Installs the Debian packages of cmake/debian-packages.txt that are missing. Where that is not allowed, or fails, prints the command that does it.
 set -euo pipefail
 cd "$(dirname "$0")"
 
@@ -9,15 +9,17 @@ while read -r package; do
 done < debian-packages.txt
 [ ${#missing[@]} -eq 0 ] && exit 0
 
+print_command() {
+  echo "These packages are missing; install them, as root, with:" >&2
+  echo "  apt-get update && apt-get install -y --no-install-recommends ${missing[*]}" >&2
+  exit 1
+}
+
 as_root=""
 if [ "$(id -u)" -ne 0 ]; then
-  if ! sudo -n true 2>/dev/null; then
-    echo "These packages are missing; install them with:" >&2
-    echo "  sudo apt-get update && sudo apt-get install -y --no-install-recommends ${missing[*]}" >&2
-    exit 1
-  fi
+  sudo -n true 2>/dev/null || print_command
   as_root="sudo -n"
 fi
 echo "installing ${#missing[@]} packages: ${missing[*]}"
-$as_root apt-get update -qq
-$as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" > /dev/null
+$as_root apt-get update -qq || print_command
+$as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" > /dev/null || print_command
