@@ -91,6 +91,20 @@ void CommitWhole(Pass& pass) {
   }
 }
 
+// Whether a later checkpoint has made up for it.
+bool MadeUpFor(const Pass& pass, const CheckpointTrouble& trouble) {
+  if (pass.status.checkpoints.empty()) return false;
+  const v1::CheckpointStatus& last = pass.status.checkpoints.front();
+  return trouble.step <= last.step && trouble.time <= last.time.value_or(Time());
+}
+
+std::string WhatComesInstead(const Pass& pass, std::int64_t step) {
+  for (const v1::CheckpointStatus& checkpoint : pass.status.checkpoints) {  // newest first
+    if (checkpoint.step < step) return fmt::format("for the one of step {}", checkpoint.step);
+  }
+  return "with none before it";
+}
+
 // A checkpoint that does not load everywhere does not exist: its entry goes. The trainer of rank 0
 // sets its files aside for whoever wants to look at them (runtime/checkpoint/leftovers.h). The
 // commit's time tells an old complaint from a new one.
@@ -104,10 +118,12 @@ void DropRejected(Pass& pass) {
             return checkpoint.step == trouble.step && checkpoint.time < trouble.time;
           });
       if (dropped == 0) continue;
-      pass.Note(
-          true, kReasonCheckpointRejected,
-          fmt::format("The checkpoint of step {} does not load on worker {} and is skipped: {}",
-                      trouble.step, member.pod, trouble.message));
+      const std::string text = fmt::format(
+          "The checkpoint of step {} does not load on worker {} and is skipped {}: {}",
+          trouble.step, member.pod, WhatComesInstead(pass, trouble.step), trouble.message);
+      if (!MadeUpFor(pass, trouble))
+        SetCondition(pass, kConditionCheckpoints, false, kReasonCheckpointRejected, text);
+      pass.Note(true, kReasonCheckpointRejected, text);
     }
   }
 }
@@ -115,13 +131,6 @@ void DropRejected(Pass& pass) {
 std::string WhatStays(const Pass& pass) {
   if (pass.status.checkpoints.empty()) return "There is none before it.";
   return fmt::format("The one of step {} stays.", pass.status.checkpoints.front().step);
-}
-
-// Whether a later checkpoint has made up for it.
-bool MadeUpFor(const Pass& pass, const CheckpointTrouble& trouble) {
-  if (pass.status.checkpoints.empty()) return false;
-  const v1::CheckpointStatus& last = pass.status.checkpoints.front();
-  return trouble.step <= last.step && trouble.time <= last.time.value_or(Time());
 }
 
 // The first member's latest failure that nothing has made up for.

@@ -8,6 +8,7 @@ namespace ringmaster::reconcile {
 namespace {
 
 using ::testing::Contains;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using namespace reconcile::testing;
 using std::chrono::seconds;
@@ -68,6 +69,25 @@ TEST(CheckpointsTest, LeaveTheListWhenTheyDoNotLoad) {
   ASSERT_EQ(decision.status->checkpoints.size(), 1u);
   EXPECT_EQ(decision.status->checkpoints[0].step, 10);
   EXPECT_THAT(Events(decision), Contains("CheckpointRejected"));
+  EXPECT_EQ(ConditionOf(decision, "CheckpointsHealthy"), "False CheckpointRejected");
+  EXPECT_EQ(MessageOf(decision, "CheckpointsHealthy"),
+            "The checkpoint of step 20 does not load on worker digits-0-0 and is skipped for the "
+            "one of step 10: torn");
+}
+
+TEST(CheckpointsTest, AreHealthyAgainWithTheNextThatIsWritten) {
+  Observed observed = Training(1);
+  observed.job.status->checkpoints = {{.step = 20, .time = observed.now - seconds(2)}};
+  View(observed, 0)
+      .checkpoint_rejections.push_back(
+          {.round = 1, .step = 20, .message = "torn", .time = observed.now - seconds(1)});
+  const Decision rejected = Reconcile(observed);
+  EXPECT_THAT(MessageOf(rejected, "CheckpointsHealthy"),
+              HasSubstr("is skipped with none before it: torn"));
+  View(observed, 0).durable.push_back(Shard(30));
+  for (const Decision& decision : {Reconcile(observed), Reconcile(After(observed, rejected))}) {
+    EXPECT_EQ(ConditionOf(decision, "CheckpointsHealthy"), "True CheckpointCommitted");
+  }
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """What `ringmaster run` promises when things go wrong: the same weights, bit for bit, or an error with its place."""
+import hashlib
 import os
 import pathlib
 import random
@@ -145,34 +146,35 @@ class DamagedCheckpoints(RunTest):
     def stop_with_checkpoints(self):
         run = self.digits(*LONG)
         run.wait_for_step(35)
+        wait_until(lambda: len(run.job()["status"]["checkpoints"]) > 1, "two checkpoints")
         run.interrupt()
         self.assertEqual(run.wait(), 130)
-        newest = run.job()["status"]["checkpoints"][0]["step"]
+        newest, before = (checkpoint["step"] for checkpoint in run.job()["status"]["checkpoints"][:2])
         folder = self.folder / ".ringmaster/digits/checkpoints"
         files = sorted(folder.glob(f"step-{newest}-*"))
         self.assertEqual(len(files), 4)
-        return newest, files
+        return (newest, before), files
 
-    def check_fallback(self, newest):
+    def check_fallback(self, steps, damaged):
         again = self.digits(*LONG)
         result = again.result()
-        self.assertIn(f"step {newest}", again.text())
-        self.assertRegex(again.text(), r"(?i)checkpoint of step \d+ .*(skipped|before|rejected|not load)")
+        newest, before = steps
+        self.assertRegex(again.text(), rf"The checkpoint of step {newest} does not load on worker .* skipped for the one of step {before}: .*{damaged.name}")
         return result
 
     def test_flipped_bit_is_named_and_the_checkpoint_before_is_used(self):
         expected = self.undisturbed(*LONG)
-        newest, files = self.stop_with_checkpoints()
+        steps, files = self.stop_with_checkpoints()
         content = bytearray(files[2].read_bytes())
         content[-100] ^= 0x10
         files[2].write_bytes(content)
-        self.assertEqual(self.check_fallback(newest), expected)
+        self.assertEqual(self.check_fallback(steps, files[2]), expected)
 
     def test_truncated_checkpoint_is_named_and_the_one_before_is_used(self):
         expected = self.undisturbed(*LONG)
-        newest, files = self.stop_with_checkpoints()
+        steps, files = self.stop_with_checkpoints()
         os.truncate(files[0], files[0].stat().st_size // 2)
-        self.assertEqual(self.check_fallback(newest), expected)
+        self.assertEqual(self.check_fallback(steps, files[0]), expected)
 
 
 def fill(file):
@@ -182,6 +184,17 @@ def fill(file):
             file.write(bytes(4096))
     except OSError:
         pass
+
+
+def is_whole(checkpoint, folder):
+    """Whether the files of a checkpoint are those that the status speaks of."""
+    name = f"step-{checkpoint['step']}-round-{checkpoint['round']}-rank-%d-of-{checkpoint['worldSize']}.safetensors"
+    try:
+        files = [(folder / (name % rank)).read_bytes() for rank in range(checkpoint["worldSize"])]
+    except FileNotFoundError:
+        return False
+    digests = "".join(hashlib.sha256(content).hexdigest() + "\n" for content in files)
+    return hashlib.sha256(digests.encode()).hexdigest() == checkpoint["digest"]
 
 
 @unittest.skipUnless(os.geteuid() == 0, "a full disk is a small tmpfs, which only root may mount")
@@ -198,12 +211,17 @@ class FullDisk(RunTest):
             wait_until(lambda: run.job()["status"].get("checkpoints"), "a checkpoint")
             with open(disk / "ballast", "wb", buffering=0) as ballast:
                 def failed():
+                    self.assertTrue(run.running(), run.text())
                     fill(ballast)  # at each look: what the deletion of an old checkpoint gives back, too
-                    events = ringmaster(self.folder, "get", "digits", "--events").stdout
-                    return re.search(r"CheckpointFailed.*", events) or not run.running()
-                events = wait_until(failed, "the failed checkpoint")
-            self.assertNotEqual(events, True, run.text())
-            self.assertIn("No space left", events.group(0))
+                    status = run.job()["status"]
+                    health = next(condition for condition in status["conditions"] if condition["type"] == "CheckpointsHealthy")
+                    return status if health["status"] == "False" and is_whole(status["checkpoints"][0], disk) else None
+                status = wait_until(failed, "the failed checkpoint, and the one before it whole on the disk")
+            health = next(condition for condition in status["conditions"] if condition["type"] == "CheckpointsHealthy")
+            self.assertEqual(health["reason"], "CheckpointFailed")
+            self.assertIn("No space left", health["message"])
+            self.assertIn(f"The one of step {status['checkpoints'][0]['step']} stays.", health["message"])
+            self.assertRegex(ringmaster(self.folder, "get", "digits", "--events").stdout, "CheckpointFailed.*No space left")
             (disk / "ballast").unlink()
             self.assertEqual(run.result(), expected)
         finally:
@@ -220,7 +238,7 @@ class Garbage(RunTest):
         run.wait_for_step(15)
         ports = listening_ports(run)
         self.assertGreaterEqual(len(ports), 5, "the rendezvous and four workers")
-        for address in ports:
+        for address in ports * 3:
             for garbage in (b"\0" * 4096, b"GET / HTTP/1.1\r\n\r\n", random.Random(1).randbytes(4096)):
                 try:
                     with socket.create_connection(address, timeout=10) as connection:
@@ -229,6 +247,13 @@ class Garbage(RunTest):
                     pass  # refused: that is what is wanted
         self.assertEqual(run.result(), expected)
         self.assertEqual(run.job()["status"].get("restarts", {}).get("total", 0), 0)
+        operator_log = (self.folder / ".ringmaster/digits/operator.log").read_text()
+        self.assertEqual(operator_log.count("refused on the rendezvous port"), 1, operator_log)
+        for worker in range(4):
+            log = ringmaster(self.folder, "logs", "digits", "--worker", str(worker)).stdout
+            reasons = re.findall(r'refused a connection .*because_it="([^"]+)"', log)
+            self.assertTrue(reasons, log)
+            self.assertEqual(len(reasons), len(set(reasons)), "each reason once")
 
 
 def listening_ports(run):
