@@ -40,5 +40,21 @@ TEST(GetCommandTest, EventsAreInTheOrderOfTime) {
             "1.0 s      Warning  WorkerLost    w2\n");
 }
 
+TEST(GetCommandTest, EventsOfOneSecondAreInTheOrderOfTheirWrites) {
+  const auto event = [](const char* message, const char* version) {
+    return json{{"metadata", {{"resourceVersion", version}}},
+                {"lastTimestamp", "2026-01-01T00:00:20Z"},
+                {"type", "Normal"},
+                {"reason", "CheckpointCommitted"},
+                {"message", message}};
+  };
+  EXPECT_EQ(
+      EventTable({event("step 200", "101"), event("step 50", "9"), event("step 150", "85")}, kNow),
+      "LAST SEEN  TYPE    REASON               MESSAGE\n"
+      "1.0 s      Normal  CheckpointCommitted  step 50\n"
+      "1.0 s      Normal  CheckpointCommitted  step 150\n"
+      "1.0 s      Normal  CheckpointCommitted  step 200\n");
+}
+
 }  // namespace
 }  // namespace ringmaster::cli
