@@ -37,9 +37,10 @@ constexpr std::array kVariables = {
              "empty."},
     Variable{contract::kEnvChannel, Type::kString, "", Audience::kInternal,
              "Path of the launcher's Unix socket."},
-    Variable{contract::kEnvCpus, Type::kString, "", Audience::kUser,
-             "Processors that a launcher binds its program to, as a list: 0-3,8. All that it may "
-             "use where empty."},
+    Variable{
+        contract::kEnvCpus, Type::kString, "", Audience::kUser,
+        "Processors that a launcher binds its program to, as a list (0-3,8) or as the i-th of n "
+        "even shares (i/n, from 0) of those that it may use. All of them where empty."},
     Variable{"RINGMASTER_DEBUG_ARRIVAL_ORDER", Type::kBoolean, "false", Audience::kDebug,
              "Adds gradients in the order of ranks instead of the fixed tree's: the bits then "
              "depend on the world size."},

@@ -40,15 +40,23 @@ class CountingObserver : public ControllerObserver {
     const std::lock_guard lock(mutex_);
     ++counts_[std::string(result)];
   }
-  void OnQueueDepth(std::size_t) override {}
+  void OnQueueDepth(std::size_t depth) override {
+    const std::lock_guard lock(mutex_);
+    depths_.push_back(depth);
+  }
   int Count(const std::string& result) {
     const std::lock_guard lock(mutex_);
     return counts_[result];
+  }
+  std::vector<std::size_t> Depths() {
+    const std::lock_guard lock(mutex_);
+    return depths_;
   }
 
  private:
   std::mutex mutex_;
   std::map<std::string, int> counts_;
+  std::vector<std::size_t> depths_;
 };
 
 class ControllerTest : public testing::Test {
@@ -105,6 +113,12 @@ TEST_F(ControllerTest, TerminalIsNotRetried) {
   EXPECT_EQ(*controller_.RunUntilIdle(), 1);
   EXPECT_EQ(queue_.NextDue(), std::nullopt);
   EXPECT_EQ(observer_.Count("terminal"), 1);
+}
+
+TEST_F(ControllerTest, EachPassTellsHowManyKeysStillWait) {
+  for (const char* name : {"x", "y", "z"}) queue_.Add({"default", name});
+  EXPECT_EQ(*controller_.RunUntilIdle(), 3);
+  EXPECT_EQ(observer_.Depths(), (std::vector<std::size_t>{2, 1, 0}));
 }
 
 TEST_F(ControllerTest, AnExceptionIsARetry) {

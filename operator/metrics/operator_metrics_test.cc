@@ -35,6 +35,13 @@ TEST_F(OperatorMetricsTest, PassesAreCountedByResult) {
               HasSubstr("ringmaster_operator_reconcile_seconds_count{result=\"retry\"} 1"));
 }
 
+TEST_F(OperatorMetricsTest, TheQueueIsAsDeepAsItWasLastSaidToBe) {
+  metrics_.OnQueueDepth(3);
+  EXPECT_THAT(registry_.Text(), HasSubstr("ringmaster_operator_queue_depth 3"));
+  metrics_.OnQueueDepth(0);
+  EXPECT_THAT(registry_.Text(), HasSubstr("ringmaster_operator_queue_depth 0"));
+}
+
 TEST_F(OperatorMetricsTest, JobsMoveBetweenStatesAndGo) {
   const auto pending = Job("Pending", 0);
   const auto running = Job("Running", 1);

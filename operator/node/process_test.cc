@@ -61,6 +61,13 @@ TEST_F(ProcessTest, ReportsTheExitCodeAndKeepsTheOutput) {
   EXPECT_EQ(ReadFile(log_).value(), "out\nerr\n");
 }
 
+TEST_F(ProcessTest, RunsInAProcessGroupOfItsOwn) {
+  const auto pid = StartScript("cut -d' ' -f5 /proc/$$/stat");
+  ASSERT_TRUE(pid.ok());
+  EXPECT_EQ(WaitForEnd().exit_code, 0);
+  EXPECT_EQ(ReadFile(log_).value(), std::to_string(*pid) + "\n");
+}
+
 TEST_F(ProcessTest, ReportsDeathBySignalAsAShellDoes) {
   ASSERT_TRUE(StartScript("kill -SEGV $$").ok());
   const ProcessExit exit = WaitForEnd();

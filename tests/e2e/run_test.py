@@ -20,6 +20,15 @@ class RunCommand(RunTest):
                                         folder=self.fresh_folder()).result() for workers in (1, 2, 3, 4)}
         self.assertEqual(len(set(results.values())), 1, results)
 
+    def test_each_rule_that_keeps_the_bits_is_needed(self):
+        def digests(**env):
+            """Of one and of three workers. Two of four shards each would add in the tree's order whatever the rule."""
+            return {self.digits("--workers", str(workers), "--set", "spec.trainer.epochs=1", folder=self.fresh_folder(), env=env).result()[0]
+                    for workers in (1, 3)}
+        self.assertEqual(len(digests()), 1)
+        for rule in ("ARRIVAL_ORDER", "LOCAL_STREAMS", "LOCAL_STATISTICS"):
+            self.assertEqual(len(digests(**{f"RINGMASTER_DEBUG_{rule}": "true"})), 2, rule)
+
     def test_ring_example_trains_without_shards(self):
         _, _, accuracy = self.run_job(ROOT / "examples/digits/job-ring.yaml", *SHORT).result()
         self.assertGreater(accuracy, 0.8)

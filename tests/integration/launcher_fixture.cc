@@ -57,7 +57,8 @@ std::unique_ptr<Process> LauncherFixture::Launch(const std::vector<std::string>&
                                                  std::map<std::string, std::string> environment,
                                                  const std::vector<int>& inherit) {
   environment.insert(environment_.begin(), environment_.end());
-  std::vector<std::string> words{LauncherPath()};
+  std::vector<std::string> words = before_launcher_;
+  words.push_back(LauncherPath());
   if (!command.empty()) words.push_back("--");
   words.insert(words.end(), command.begin(), command.end());
   return std::make_unique<Process>(words, environment, inherit);

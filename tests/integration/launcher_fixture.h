@@ -48,6 +48,7 @@ class LauncherFixture : public ::testing::Test {
   static inline const kube::ObjectKey kJob{"default", "digits"};
 
   std::map<std::string, std::string> environment_;
+  std::vector<std::string> before_launcher_;  // a command that starts the launcher instead of us
   rendezvous::Timing timing_{.heartbeat = std::chrono::milliseconds(100),
                              .timeout = std::chrono::seconds(10)};
   kube::TokenReviewer* reviewer_ = nullptr;  // for the next StartServer

@@ -1,8 +1,11 @@
 // The launcher with programs that are not ours: here shell scripts.
 #include <csignal>
+#include <cstdlib>
+#include <sched.h>
 
 #include <gmock/gmock.h>
 
+#include "common/contract.h"
 #include "tests/integration/launcher_fixture.h"
 
 namespace ringmaster::testing {
@@ -124,6 +127,23 @@ TEST_F(LauncherForeignTest, ReapsOrphansOfItsProgram) {
   EXPECT_THAT(launcher->Wait(), Optional(0));
 }
 
+// The kernel gives process 1 of a container no signal that it does not handle, and every orphan.
+TEST_F(LauncherForeignTest, ReapsAndHandsOnSignalsAsProcessOneOfAContainer) {
+  const std::string container = "unshare --pid --fork --mount-proc --kill-child";
+  if (std::system((container + " true 2>/dev/null").c_str()) != 0)
+    GTEST_SKIP() << "this user may not make a process namespace";
+  before_launcher_ = {"unshare", "--pid", "--fork", "--mount-proc", "--kill-child"};
+  const auto launcher = LaunchScript(
+      "echo under $PPID; orphan=$(sh -c 'sh -c \"exit 0\" >/dev/null 2>&1 & echo $!');"
+      "while [ -d /proc/$orphan ]; do :; done; echo reaped;"
+      "trap 'echo saving; exit 3' TERM; kill -TERM 1; while :; do sleep 0.1; done");
+  Announce(1);
+  EXPECT_TRUE(launcher->AwaitLine("under 1"));
+  EXPECT_TRUE(launcher->AwaitLine("reaped"));
+  EXPECT_TRUE(launcher->AwaitLine("saving"));
+  EXPECT_THAT(launcher->Wait(), Optional(3));
+}
+
 TEST_F(LauncherForeignTest, KeepsTheLastLinesOfBothOutputs) {
   const auto launcher = LaunchScript(
       "i=1; while [ $i -le 50 ]; do echo line $i; i=$((i+1)); done; echo Traceback >&2; exit 1");
@@ -132,6 +152,18 @@ TEST_F(LauncherForeignTest, KeepsTheLastLinesOfBothOutputs) {
   EXPECT_THAT(View().exited->message, EndsWith("line 50\nTraceback"));
   EXPECT_EQ(View().exited->message.find("line 31\n"), std::string::npos);
   EXPECT_THAT(View().exited->message, HasSubstr("line 32\n"));
+}
+
+TEST_F(LauncherForeignTest, BindsItsProgramToTheProcessorsThatAreNamed) {
+  cpu_set_t allowed;
+  ASSERT_EQ(::sched_getaffinity(0, sizeof allowed, &allowed), 0);
+  int last = CPU_SETSIZE - 1;
+  while (!CPU_ISSET(last, &allowed)) --last;
+  environment_[contract::kEnvCpus] = std::to_string(last);
+  const auto launcher = LaunchScript("sed -n 's/^Cpus_allowed_list:\\s*/on /p' /proc/self/status");
+  Announce(1);
+  EXPECT_THAT(launcher->Line(), Optional("on " + std::to_string(last)));
+  EXPECT_THAT(launcher->Wait(), Optional(0));
 }
 
 TEST_F(LauncherForeignTest, NamesAProgramThatIsNotThere) {
