@@ -28,7 +28,8 @@ struct SessionOptions {
   DebugSwitches debug;
   const Clock* clock = &SystemClock();  // of checkpoints by time
 
-  // How long a peer may be silent inside an operation; see collectives::CommunicatorOptions.
+  // How long a peer may take to connect, and may be silent inside an operation; see
+  // collectives::CommunicatorOptions.
   std::chrono::milliseconds connect_timeout{60'000};
   std::chrono::milliseconds operation_timeout{60'000};
   // How long to wait for the next round: the operator may have to find a machine first.

@@ -62,6 +62,18 @@ struct Program {
   std::unique_ptr<Session> session{};
 };
 
+// How long a peer may be silent inside an operation.
+absl::StatusOr<std::chrono::seconds> ReadPeerTimeout() {
+  constexpr char kName[] = "RINGMASTER_PEER_TIMEOUT_SECONDS";
+  constexpr int64_t kMost = 24 * 60 * 60;
+  RM_ASSIGN_OR_RETURN(const int64_t seconds, env::GetInteger(kName));
+  if (seconds < 1 || seconds > kMost) {
+    return absl::InvalidArgumentError(
+        fmt::format("environment variable {}: {} is not 1 to {}", kName, seconds, kMost));
+  }
+  return std::chrono::seconds(seconds);
+}
+
 Ending BadConfig(const absl::Status& status) {
   return {.exit_code = contract::kExitBadConfig, .message = Message(status)};
 }
@@ -90,6 +102,7 @@ absl::StatusOr<SessionOptions> ReadOptions() {
   options.job = fmt::format("{}/{}", env::GetString(contract::kEnvNamespace),
                             env::GetString(contract::kEnvJob));
   options.listen = HostPort(Address(), contract::kWorkerPort);
+  RM_ASSIGN_OR_RETURN(options.operation_timeout, ReadPeerTimeout());
   constexpr char kForceKernels[] = "RINGMASTER_FORCE_KERNELS";
   const std::string forced = env::GetString(kForceKernels);
   if (!kernels::ParseSelection(forced, &options.kernels)) {

@@ -2,6 +2,7 @@
 #include "runtime/train/program.h"
 
 #include <csignal>
+#include <cstdlib>
 #include <fstream>
 #include <unistd.h>
 
@@ -39,6 +40,18 @@ TEST(ProgramTest, PutsBracketsAroundAnIpv6Address) {
   EXPECT_EQ(HostPort("10.0.0.7", 7473), "10.0.0.7:7473");
   EXPECT_EQ(HostPort("fd00::7", 7473), "[fd00::7]:7473");
   EXPECT_EQ(HostPort("[fd00::7]", 7473), "[fd00::7]:7473");
+}
+
+TEST(ProgramTest, ReadsHowLongAPeerMayBeSilent) {
+  constexpr char kName[] = "RINGMASTER_PEER_TIMEOUT_SECONDS";
+  EXPECT_EQ(ReadOptions()->operation_timeout, std::chrono::seconds(60));
+  ::setenv(kName, "7", 1);
+  EXPECT_EQ(ReadOptions()->operation_timeout, std::chrono::seconds(7));
+  for (const char* bad : {"0", "-1", "86401", "soon"}) {
+    ::setenv(kName, bad, 1);
+    EXPECT_THAT(Message(ReadOptions().status()), AllOf(HasSubstr(kName), HasSubstr(bad)));
+  }
+  ::unsetenv(kName);
 }
 
 class TrainerProcessTest : public ::testing::Test {

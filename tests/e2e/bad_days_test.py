@@ -74,6 +74,39 @@ class KilledWorkers(RunTest):
         self.fail("no kill hit a checkpoint's writing")
 
 
+class StoppedTrainer(RunTest):
+    def test_stopped_trainer_is_named_by_its_peers_and_replaced(self):
+        expected = self.undisturbed(*LONG)
+        run = self.digits(*LONG, env={"RINGMASTER_PEER_TIMEOUT_SECONDS": "10"})  # less than by default: all that it costs is time
+        run.wait_for_step(20)
+        stopped = self.stop(run.workers()[2])
+        launcher = run.workers("ringmaster-launcher")[2]
+        self.assertEqual(run.result(), expected, run.text())
+        status = run.job()["status"]
+        self.assertEqual(status["restarts"]["byCause"], {"Hang": 1})
+        incident = status["restarts"]["recent"][0]
+        self.assertEqual((incident["pod"], incident["rank"]), ("digits-2-0", 2))
+        self.assertIn("its launcher is there, but its peers hear nothing of its trainer", incident["message"])
+        self.assertGreaterEqual(status["lostSeconds"]["detect"], 20, "it may still have come back by itself")
+        pods = {member["pod"] for member in status["members"]}
+        self.assertEqual(pods, {"digits-0-0", "digits-1-0", "digits-2-1", "digits-3-0"}, "the others stayed")
+        self.assertFalse({stopped, launcher} & {pid for pid, _, _ in processes()}, "neither outlives the run")
+
+    def stop(self, pid):
+        """Stops the process; whatever becomes of the test, it does not stay."""
+        process = os.pidfd_open(pid)
+
+        def end():
+            try:
+                signal.pidfd_send_signal(process, signal.SIGKILL)
+            except ProcessLookupError:
+                pass  # it has ended, as it should
+            os.close(process)
+        self.addCleanup(end)
+        signal.pidfd_send_signal(process, signal.SIGSTOP)
+        return pid
+
+
 class DrainedWorker(RunTest):
     def test_sigterm_of_one_launcher_costs_no_step_no_budget_and_no_other_worker(self):
         no_budget = ["--set", "spec.restart.code=0", "--set", "spec.restart.unknown=0", "--set", "spec.restart.hang=0"]
