@@ -22,29 +22,58 @@ constexpr size_t kNamedAtMost = 5;
 constexpr char kCrdMend[] =
     "apply crds/ of this operator's version (kubectl apply --server-side -f crds/), or upgrade the "
     "chart";
+constexpr char kOperatorMend[] =
+    "run an operator of the definition's version (upgrade the chart), or go back to crds/ of this "
+    "operator's";
 
-// Field paths and enum values of `message` that the OpenAPI schema lacks.
-void FindMissing(const schema::Message& message, const Json& openapi, const std::string& path,
-                 std::vector<std::string>& missing) {
-  const Json* properties = kube::Find(openapi, {"properties"});
+// Field paths, and enum values as path=value, that only one of two schemas has.
+struct Differences {
+  std::vector<std::string> missing;  // not in the cluster's
+  std::vector<std::string> unknown;  // not in ours
+};
+
+void CompareEnum(const schema::Enum& ours, const Json& node, const std::string& path,
+                 Differences& found) {
+  const Json* listed = kube::Find(node, {"enum"});
+  const Json theirs = listed != nullptr && listed->is_array() ? *listed : Json::array();
+  for (const schema::EnumValue& value : ours.values) {
+    if (std::ranges::find(theirs, Json(value.name)) == theirs.end())
+      found.missing.push_back(fmt::format("{}={}", path, value.name));
+  }
+  for (const Json& value : theirs) {
+    const auto same = [&](const schema::EnumValue& known) { return value == Json(known.name); };
+    if (std::ranges::none_of(ours.values, same))
+      found.unknown.push_back(
+          fmt::format("{}={}", path, value.is_string() ? value.get<std::string>() : value.dump()));
+  }
+}
+
+std::string Under(const std::string& path, const std::string& name) {
+  return path.empty() ? name : fmt::format("{}.{}", path, name);
+}
+
+// `openapi` is the cluster's schema of this message.
+void Compare(const schema::Message& message, const Json& openapi, const std::string& path,
+             Differences& found) {
+  const Json* listed = kube::Find(openapi, {"properties"});
+  const Json properties = listed != nullptr && listed->is_object() ? *listed : Json::object();
   for (const schema::Field& field : message.fields) {
-    const std::string at = path.empty() ? field.name : fmt::format("{}.{}", path, field.name);
-    const Json* node = properties == nullptr ? nullptr : kube::Find(*properties, {field.name});
+    const std::string at = Under(path, field.name);
+    const Json* node = kube::Find(properties, {field.name});
     if (node != nullptr && field.shape != schema::Shape::kSingle) {
       const bool list = field.shape == schema::Shape::kList;
       node = kube::Find(*node, {list ? "items" : "additionalProperties"});
     }
     if (node == nullptr) {
-      missing.push_back(at);
+      found.missing.push_back(at);
     } else if (field.type == schema::Type::kMessage) {
-      FindMissing(*field.message, *node, at, missing);
+      Compare(*field.message, *node, at, found);
     } else if (field.type == schema::Type::kEnum) {
-      const Json* values = kube::Find(*node, {"enum"});
-      for (const schema::EnumValue& value : field.enumeration->values) {
-        if (values == nullptr || std::ranges::find(*values, Json(value.name)) == values->end())
-          missing.push_back(fmt::format("{}={}", at, value.name));
-      }
+      CompareEnum(*field.enumeration, *node, at, found);
     }
+  }
+  for (const auto& [name, node] : properties.items()) {
+    if (schema::FindField(message, name) == nullptr) found.unknown.push_back(Under(path, name));
   }
 }
 
@@ -72,6 +101,24 @@ std::string NameSome(const std::vector<std::string>& names) {
   if (names.size() <= kNamedAtMost) return fmt::format("{}", fmt::join(names, ", "));
   return fmt::format("{} and {} more", fmt::join(names.begin(), names.begin() + kNamedAtMost, ", "),
                      names.size() - kNamedAtMost);
+}
+
+absl::Status Judge(const std::string& name, const Differences& found) {
+  if (found.missing.empty() && found.unknown.empty()) return absl::OkStatus();
+  if (found.unknown.empty()) {
+    return absl::FailedPreconditionError(
+        fmt::format("the cluster's {} is older than this operator, it lacks {}: {}", name,
+                    NameSome(found.missing), kCrdMend));
+  }
+  if (found.missing.empty()) {
+    return absl::FailedPreconditionError(
+        fmt::format("the cluster's {} is newer than this operator, which does not know {} and "
+                    "would refuse jobs that have it: {}",
+                    name, NameSome(found.unknown), kOperatorMend));
+  }
+  return absl::FailedPreconditionError(fmt::format(
+      "the cluster's {} is of another version than this operator, it lacks {} and has {}: {}", name,
+      NameSome(found.missing), NameSome(found.unknown), kCrdMend));
 }
 
 Json ReviewOf(const Permission& permission) {
@@ -135,13 +182,10 @@ absl::Status CheckCustomResource(kube::Client& client, const std::string& ns) {
         fmt::format("the cluster's {} does not serve version {}: {}", name, version, kCrdMend));
   }
   const Json* openapi = kube::Find(*served, {"schema", "openAPIV3Schema"});
-  std::vector<std::string> missing;
-  FindMissing(training::v1alpha1::SchemaOf<training::v1alpha1::TrainingJob>(),
-              openapi == nullptr ? Json::object() : *openapi, "", missing);
-  if (missing.empty()) return absl::OkStatus();
-  return absl::FailedPreconditionError(
-      fmt::format("the cluster's {} is older than this operator, it lacks {}: {}", name,
-                  NameSome(missing), kCrdMend));
+  Differences found;
+  Compare(training::v1alpha1::SchemaOf<training::v1alpha1::TrainingJob>(),
+          openapi == nullptr ? Json::object() : *openapi, "", found);
+  return Judge(name, found);
 }
 
 absl::Status CheckPermissions(kube::Client& client, const std::vector<Permission>& needed) {

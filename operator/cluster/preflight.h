@@ -35,10 +35,11 @@ std::vector<Permission> NeededPermissions(const std::string& watched_ns, const s
                                           const std::string& lease, const std::string& secret);
 
 // Whether the cluster serves TrainingJobs as this operator knows them. kFailedPrecondition, with
-// what to do, when the CustomResourceDefinition is not there, or is older: it lacks fields or
-// values that this operator writes or obeys. A newer one is fine. Where the account may not read
-// it, only whether TrainingJobs in `ns` can be listed is looked at. Errors of the client are
-// returned as they are.
+// what to do, when the CustomResourceDefinition is not there; is older: it lacks fields or values
+// that this operator writes or obeys; or is newer: the API server would let fields in, or add them
+// as defaults, that this operator refuses as unknown. Where the account may not read it, only
+// whether TrainingJobs in `ns` can be listed is looked at. Errors of the client are returned as
+// they are.
 absl::Status CheckCustomResource(kube::Client& client, const std::string& ns);
 
 // kPermissionDenied names everything that this account may not do, and what grants it. OK also

@@ -58,10 +58,33 @@ TEST(PreflightTest, NamesTheValuesThatAnOlderDefinitionRefuses) {
   EXPECT_THAT(Verdict(crd), HasSubstr("spec.launch.mode=MPI"));
 }
 
-TEST(PreflightTest, ANewerDefinitionIsFine) {
+TEST(PreflightTest, NamesTheFieldsAndValuesThatOnlyANewerDefinitionHas) {
   Json crd = CheckedInCrd();
-  SchemaIn(crd)["properties"]["spec"]["properties"]["tomorrow"] = {{"type", "string"}};
+  Json& spec = SchemaIn(crd)["properties"]["spec"]["properties"];
+  spec["tomorrow"] = {{"type", "string"}, {"default", "yes"}};
+  spec["launch"]["properties"]["mode"]["enum"].push_back("Slurm");
+  SchemaIn(crd)["properties"]["status"]["properties"]["members"]["items"]["properties"]["zone"] = {
+      {"type", "string"}};
+  EXPECT_THAT(
+      Verdict(crd),
+      AllOf(HasSubstr("newer than this operator"),
+            HasSubstr("does not know spec.launch.mode=Slurm, spec.tomorrow, status.members.zone"),
+            HasSubstr("upgrade the chart")));
+}
+
+TEST(PreflightTest, LooksNotIntoWhatItPassesThroughWhole) {
+  Json crd = CheckedInCrd();
+  Json& workers = SchemaIn(crd)["properties"]["spec"]["properties"]["workers"]["properties"];
+  workers["template"]["properties"]["spec"] = {{"type", "object"}};
   EXPECT_EQ(Verdict(crd), "");
+}
+
+TEST(PreflightTest, SaysBothOfADefinitionThatLacksAFieldAndHasAnother) {
+  Json crd = CheckedInCrd();
+  Json& spec = SchemaIn(crd)["properties"]["spec"]["properties"];
+  spec.erase("suspend");
+  spec["paused"] = {{"type", "boolean"}};
+  EXPECT_THAT(Verdict(crd), HasSubstr("it lacks spec.suspend and has spec.paused"));
 }
 
 TEST(PreflightTest, RefusesADefinitionThatDoesNotServeTheVersion) {

@@ -6,7 +6,7 @@ import signal
 import subprocess
 import time
 
-from cluster_test_case import LOOK, ROOT, job, kubectl, main, wait_until
+from cluster_test_case import CRD, LOOK, ROOT, job, kubectl, main, wait_until
 from operator_process import LEASE_SECONDS, NAME, OperatorTest
 from testing import BIN
 
@@ -50,6 +50,25 @@ class OperatorPods(OperatorTest):
         log = operator.log.read_text(encoding="utf-8")
         self.assertIn(f"create pods in namespace {self.namespace}", log)
         self.assertIn("rbac.json", log)
+
+
+class OperatorOfAnotherVersion(OperatorTest):
+    """CTest runs this one alone: the definition is the whole cluster's."""
+
+    def test_one_that_is_older_than_the_definition_says_so_and_ends(self):
+        newer = json.loads(kubectl("create", "--dry-run=client", "-o", "json", "-f", str(CRD)))
+        fields = newer["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]
+        fields["tomorrow"] = {"type": "string", "default": "yes"}
+        self.addCleanup(self.apply_definition, CRD.read_text(encoding="utf-8"))
+        self.apply_definition(json.dumps(newer))
+        operator = self.start_operator()
+        self.assertEqual(operator.process.wait(timeout=120), 1)
+        log = operator.log.read_text(encoding="utf-8")
+        self.assertIn("is newer than this operator, which does not know spec.tomorrow", log)
+
+    @staticmethod
+    def apply_definition(text):
+        kubectl("apply", "--server-side", "--force-conflicts", "-f", "-", stdin=text)
 
 
 class OperatorWorkers(OperatorTest):
