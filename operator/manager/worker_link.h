@@ -1,5 +1,5 @@
-// How the manager speaks with a job's workers. operator/rendezvous implements it over gRPC streams;
-// the scenarios implement it with workers that a script moves.
+// How the manager speaks with a job's workers. operator/rendezvous implements it, over gRPC streams
+// or, in the scenarios, with workers that a script moves.
 //
 // Thread safety: every method may be called from any thread. None blocks on the network: commands
 // are queued on the worker's stream, and a worker that is away misses them. Nothing is lost by

@@ -20,10 +20,10 @@ absl::Status Run(Runner& runner, const Command&, std::string* output) {
 }
 
 // advance <seconds>
-// Turns the clock and runs the loop.
+// Time passes, workers say meanwhile that they are there, and then the loop runs.
 absl::Status Advance(Runner& runner, const Command& command, std::string* output) {
   const double seconds = std::strtod(command.words.at(0).c_str(), nullptr);
-  runner.world().clock().Advance(Duration(static_cast<std::int64_t>(seconds * 1e6)));
+  runner.world().Advance(Duration(static_cast<std::int64_t>(seconds * 1e6)));
   *output += runner.Run();
   return absl::OkStatus();
 }
@@ -72,11 +72,6 @@ std::string EndState(Runner& runner) {
   return text;
 }
 
-std::int64_t RoundOf(Runner& runner) {
-  const absl::StatusOr<kube::Json> job = runner.Job();
-  return job.ok() ? kube::FindInt(*job, {"status", "round"}).value_or(0) : 0;
-}
-
 absl::Status RunAll(Runner& runner, const std::string& script) {
   RM_ASSIGN_OR_RETURN(const std::vector<Command> commands, ParseCommands(script));
   for (const Command& command : commands) (void)runner.Execute(command);
@@ -97,8 +92,7 @@ absl::StatusOr<std::string> Replay(const std::vector<Command>& history, const st
     if (!runner.world().client().dead()) continue;
     *died = true;
     runner.world().RestartOperator();
-    const std::int64_t round = RoundOf(runner);
-    RM_RETURN_IF_ERROR(RunAll(runner, fmt::format("worker all join round={}\nrun\n", round)));
+    RM_RETURN_IF_ERROR(RunAll(runner, "worker all join\nrun\n"));
   }
   return EndState(runner);
 }

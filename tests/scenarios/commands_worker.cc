@@ -6,86 +6,70 @@
 #include "common/sha256.h"
 #include "common/status.h"
 #include "operator/kube/object.h"
+#include "ringmaster/rendezvous/v1/rendezvous.pb.h"
 #include "tests/scenarios/runner.h"
 
 namespace ringmaster::scenarios {
 namespace {
 
-using reconcile::WorkerView;
-using Change = std::function<void(WorkerView&)>;
+namespace v1 = rendezvous::v1;
 
 bool Runs(const kube::Json& pod) {
   return kube::FindString(pod, {"status", "phase"}) == "Running" && !kube::IsDeleting(pod);
 }
 
 // Joins the worker of a pod, at an address that follows from the pod's labels.
-absl::Status Join(Runner& runner, const kube::Json& pod, const Command& command) {
+void Join(Runner& runner, const kube::Json& pod, const Command& command) {
   const auto index = kube::Label(pod, "training.ringmaster.dev/index").value_or("0");
+  const absl::StatusOr<kube::Json> job = runner.Job();
+  const bool native = job.ok() && kube::Find(*job, {"spec", "trainer"}) != nullptr;
   runner.world().workers().Join(
-      runner.job(), kube::Name(pod), kube::Uid(pod),
+      {runner.job(), kube::Name(pod), kube::Uid(pod)}, native,
       command.Option("address", fmt::format("127.0.0.{}:7473", std::stoi(index) + 1)),
-      command.Number("round", 0));
-  const std::string kernels = command.Option("kernels");
-  runner.world().workers().Change(runner.job(), kube::Name(pod),
-                                  [&](WorkerView& view) { view.ready->kernels_digest = kernels; });
-  return absl::OkStatus();
+      command.Option("kernels"));
 }
 
-absl::Status JoinMany(Runner& runner, const Command& command) {
+void JoinMany(Runner& runner, const Command& command) {
   const std::vector<std::string> connected = runner.world().workers().Connected(runner.job());
   for (const kube::ObjectPtr& pod : runner.Pods()) {
     const bool joined =
         std::find(connected.begin(), connected.end(), kube::Name(*pod)) != connected.end();
-    if (Runs(*pod) && !joined) RM_RETURN_IF_ERROR(Join(runner, *pod, command));
+    if (Runs(*pod) && !joined) Join(runner, *pod, command);
   }
-  return absl::OkStatus();
 }
 
-Change Progress(const Command& command, Time now) {
-  return [=](WorkerView& view) {
-    view.progress = reconcile::ProgressReport{
-        .round = view.round,
-        .step = command.Number("step", 0),
-        .total_steps = command.Number("total", 400),
-        .epoch = command.Real("epoch", 0),
-        .loss = command.Real("loss", 0.5),
-        .samples_per_second = command.Real("rate", 1000),
-        .step_seconds = command.Real("step-seconds", 0.01),
-        .time = now,
-    };
-  };
+void FillProgress(const Command& command, v1::Progress& progress) {
+  progress.set_step(command.Number("step", 0));
+  progress.set_total_steps(command.Number("total", 400));
+  progress.set_epoch(command.Real("epoch", 0));
+  progress.set_loss(command.Real("loss", 0.5));
+  progress.set_accuracy(-1);
+  progress.set_samples_per_second(command.Real("rate", 1000));
+  progress.set_step_seconds(command.Real("step-seconds", 0.01));
 }
 
-Change Durable(const Command& command) {
-  return [=](WorkerView& view) {
-    const std::int64_t step = command.Number("step", 0);
-    const Sha256Digest digest = Sha256Of(fmt::format("{} of {}", step, view.pod));
-    view.durable.push_back(
-        {.round = command.Number("round", view.round), .step = step, .digest = Hex(digest)});
-  };
+void FillDurable(const Command& command, const std::string& pod, v1::ShardDurable& shard) {
+  shard.set_step(command.Number("step", 0));
+  shard.set_digest(Hex(Sha256Of(fmt::format("{} of {}", shard.step(), pod))));
 }
 
-Change Finished(const Command& command) {
-  return [=](WorkerView& view) {
-    view.finished = reconcile::FinishedReport{.round = view.round,
-                                              .weights_sha256 = command.Option("sha", "5f1c"),
-                                              .steps = command.Number("steps", 400),
-                                              .accuracy = command.Real("accuracy", 0.978),
-                                              .loss = command.Real("loss", 0.08)};
-  };
+void FillFinished(const Command& command, v1::Finished& finished) {
+  finished.set_weights_sha256(command.Option("sha", "5f1c"));
+  finished.set_steps(command.Number("steps", 400));
+  finished.set_accuracy(command.Real("accuracy", 0.978));
+  finished.set_loss(command.Real("loss", 0.08));
 }
 
-reconcile::CheckpointTrouble Trouble(const Command& command, const WorkerView& view, Time now) {
-  return {.round = view.round,
-          .step = command.Number("step", 0),
-          .message = command.Option("message"),
-          .time = now};
+void FillTrouble(const Command& command, auto& trouble) {
+  trouble.set_step(command.Number("step", 0));
+  trouble.set_message(command.Option("message"));
 }
 
 // worker <name|all> <what> [options]: what a worker says, or what becomes of its stream.
-//   join [round=N] [address=A] [kernels=D]   Hello and Ready; `all` joins every running pod that
-//                                    has not
+//   join [address=A] [kernels=D]     it dials in: Hello and Ready; `all` joins every running pod
+//                                    that is not connected
 //   lost                             its stream ends; nobody says why
+//   silent                           it says nothing any more, and its stream stays
 //   progress step=N [total=400] [loss=0.5] [epoch=] [rate=] [step-seconds=]
 //   durable step=N [round=R]         its shard of that checkpoint is on disk
 //   cannot-write step=N message=...
@@ -96,68 +80,65 @@ reconcile::CheckpointTrouble Trouble(const Command& command, const WorkerView& v
 //   drained step=N
 //   exited code=N [message=...]      its program has ended; the pod does not say so yet
 // `all` means every connected worker, but for join.
-Change ChangeFor(const Command& command, Time now) {
+bool FillEvent(const Command& command, const std::string& pod, v1::Event& event) {
   const std::string& what = command.words[1];
-  if (what == "progress") return Progress(command, now);
-  if (what == "durable") return Durable(command);
-  if (what == "finished") return Finished(command);
-  if (what == "asked-to-leave") {
-    return [=](WorkerView& view) { view.drain_requested = now; };
+  if (what == "progress") {
+    FillProgress(command, *event.mutable_progress());
+  } else if (what == "durable") {
+    FillDurable(command, pod, *event.mutable_shard_durable());
+  } else if (what == "cannot-write") {
+    FillTrouble(command, *event.mutable_checkpoint_failed());
+  } else if (what == "rejects") {
+    FillTrouble(command, *event.mutable_checkpoint_rejected());
+  } else if (what == "says-lost") {
+    event.mutable_peer_lost()->set_rank(static_cast<int>(command.Number("rank", 0)));
+    event.mutable_peer_lost()->set_message("connection reset");
+  } else if (what == "finished") {
+    FillFinished(command, *event.mutable_finished());
+  } else if (what == "asked-to-leave") {
+    event.mutable_drain_requested()->set_reason("SIGTERM");
+  } else if (what == "drained") {
+    event.mutable_drained()->set_step(command.Number("step", 0));
+  } else if (what == "exited") {
+    event.mutable_exited()->set_exit_code(static_cast<int>(command.Number("code", 0)));
+    event.mutable_exited()->set_message(command.Option("message"));
+  } else {
+    return false;
   }
-  if (what == "drained") {
-    return [=](WorkerView& view) { view.drained_step = command.Number("step", 0); };
-  }
-  if (what == "cannot-write") {
-    return
-        [=](WorkerView& view) { view.checkpoint_failures.push_back(Trouble(command, view, now)); };
-  }
-  if (what == "rejects") {
-    return [=](WorkerView& view) {
-      view.checkpoint_rejections.push_back(Trouble(command, view, now));
-    };
-  }
-  if (what == "says-lost") {
-    return [=](WorkerView& view) {
-      view.peers_lost.push_back({.round = view.round,
-                                 .rank = static_cast<int>(command.Number("rank", 0)),
-                                 .message = "connection reset",
-                                 .time = now});
-    };
-  }
-  if (what == "exited") {
-    return [=](WorkerView& view) {
-      view.exited = reconcile::ExitReport{.exit_code = static_cast<int>(command.Number("code", 0)),
-                                          .message = command.Option("message"),
-                                          .time = now};
-    };
-  }
-  return nullptr;
+  return true;
 }
 
 absl::Status TouchWorker(Runner& runner, const std::string& pod, const Command& command) {
   const std::string& what = command.words[1];
+  const kube::ObjectKey key = runner.PodKey(pod);
   testing::ScriptedWorkers& workers = runner.world().workers();
   if (what == "join") {
-    RM_ASSIGN_OR_RETURN(const kube::Json object,
-                        runner.world().api().Get(kube::kPod, runner.PodKey(pod)));
-    return Join(runner, object, command);
-  }
-  if (what == "lost") {
-    workers.Leave(runner.job(), pod);
+    RM_ASSIGN_OR_RETURN(const kube::Json object, runner.world().api().Get(kube::kPod, key));
+    Join(runner, object, command);
     return absl::OkStatus();
   }
-  const Change change = ChangeFor(command, runner.world().clock().Now());
-  if (change == nullptr) return absl::InvalidArgumentError("workers do not say " + what);
-  if (!workers.Change(runner.job(), pod, change)) {
-    return absl::NotFoundError(fmt::format("the worker of {} has never joined", pod));
+  if (what == "lost") {
+    workers.Leave(key);
+    return absl::OkStatus();
   }
-  return absl::OkStatus();
+  if (what == "silent") {
+    workers.FallSilent(key);
+    return absl::OkStatus();
+  }
+  v1::Event event;
+  event.set_round(command.Number("round", workers.RoundOf(key)));
+  if (!FillEvent(command, pod, event))
+    return absl::InvalidArgumentError("workers do not say " + what);
+  return workers.Say(key, event);
 }
 
 absl::Status Worker(Runner& runner, const Command& command, std::string*) {
   if (command.words.size() != 2) return absl::InvalidArgumentError("worker <name|all> <what>");
   if (command.words[0] != "all") return TouchWorker(runner, command.words[0], command);
-  if (command.words[1] == "join") return JoinMany(runner, command);
+  if (command.words[1] == "join") {
+    JoinMany(runner, command);
+    return absl::OkStatus();
+  }
   for (const std::string& pod : runner.world().workers().Connected(runner.job())) {
     RM_RETURN_IF_ERROR(TouchWorker(runner, pod, command));
   }

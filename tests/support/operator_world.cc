@@ -1,5 +1,6 @@
 #include "tests/support/operator_world.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "common/check.h"
@@ -9,6 +10,7 @@ namespace ringmaster::testing {
 namespace {
 
 constexpr std::uint64_t kSeed = 7;
+constexpr Duration kMoment = rendezvous::Timing{}.heartbeat;
 
 void CheckAgainstSchema(kube::memory::MemoryStore& store) {
   store.SetAdmission(kube::kTrainingJob, [](kube::memory::AdmissionRequest& request) {
@@ -28,7 +30,7 @@ std::unique_ptr<kube::memory::MemoryStore> OpenStore(const Clock& clock) {
 OperatorWorld::OperatorWorld()
     : store_(OpenStore(clock_)),
       client_(*store_, log_),
-      workers_(clock_, log_, [this](const kube::ObjectKey& job) {
+      workers_(clock_, *store_, log_, [this](const kube::ObjectKey& job) {
         if (manager_ != nullptr) manager_->Enqueue(job);
       }) {
   StartOperator();
@@ -46,6 +48,14 @@ absl::Status OperatorWorld::CreateUnchecked(const kube::Json& job) {
   const absl::Status created = store_->Create(kube::kTrainingJob, job).status();
   CheckAgainstSchema(*store_);
   return created;
+}
+
+void OperatorWorld::Advance(Duration time) {
+  workers_.BuryTheDead();
+  for (Duration left = time; left > Duration::zero(); left -= kMoment) {
+    clock_.Advance(std::min(left, kMoment));
+    workers_.Beat();
+  }
 }
 
 absl::Status OperatorWorld::Run() {

@@ -1,5 +1,6 @@
-// The operator's own loop over the memory store, with a clock that is turned by hand and workers
-// that a script moves: everything that a scenario needs, and nothing that imitates what it tests.
+// The operator's own loop over the memory store and its own rendezvous, with a clock that is turned
+// by hand and workers that a script moves: everything that a scenario needs, and nothing that
+// imitates what it tests.
 // Not thread-safe.
 #ifndef RINGMASTER_TESTS_SUPPORT_OPERATOR_WORLD_H_
 #define RINGMASTER_TESTS_SUPPORT_OPERATOR_WORLD_H_
@@ -22,7 +23,7 @@ class OperatorWorld {
   // Ids repeat from one world to the next.
   OperatorWorld();
 
-  FakeClock& clock() { return clock_; }
+  const Clock& clock() const { return clock_; }
   // The API as a user, a kubelet or a scheduler writes to it: not printed, never failing.
   kube::Client& api() { return *store_; }
   // The API of a server whose CRD refuses nothing: for objects that ours would never let in.
@@ -33,6 +34,8 @@ class OperatorWorld {
   // What the operator has done since the last call, one line each.
   std::string TakeLog() { return std::exchange(log_, {}); }
 
+  // Time passes, in which workers say that they are there. The loop does not run.
+  void Advance(Duration time);
   // Runs the loop until it is idle, retries that are due by the clock included. An operator that
   // was killed does nothing.
   absl::Status Run();

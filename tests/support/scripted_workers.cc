@@ -5,128 +5,240 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include "operator/kube/object.h"
+#include "ringmaster/rendezvous/v1/rendezvous.pb.h"
 
 namespace ringmaster::testing {
 namespace {
 
-std::string Steps(const std::vector<reconcile::CheckpointRef>& checkpoints) {
+namespace v1 = rendezvous::v1;
+
+std::string Steps(const auto& checkpoints) {
   std::vector<std::int64_t> steps;
-  for (const reconcile::CheckpointRef& checkpoint : checkpoints) steps.push_back(checkpoint.step);
+  for (const v1::CheckpointRef& checkpoint : checkpoints) steps.push_back(checkpoint.step());
   return fmt::format("{}", fmt::join(steps, ", "));
 }
 
-std::string Describe(const reconcile::WorkerCommand& command) {
-  if (const auto* drain = std::get_if<reconcile::DrainCommand>(&command)) {
-    return fmt::format("drain, {}", drain->reason);
-  }
-  if (const auto* stop = std::get_if<reconcile::StopCommand>(&command)) {
-    return fmt::format("stop, {}", stop->reason);
-  }
-  if (const auto* committed = std::get_if<reconcile::CheckpointCommittedCommand>(&command)) {
-    std::string text = fmt::format("checkpoint {} is committed", committed->checkpoint.step);
-    if (!committed->dropped.empty()) text += fmt::format("; drop {}", Steps(committed->dropped));
-    return text;
-  }
-  return "checkpoint now";
+std::string Describe(const v1::Command& command) {
+  if (command.has_drain()) return fmt::format("drain, {}", command.drain().reason());
+  if (command.has_stop()) return fmt::format("stop, {}", command.stop().reason());
+  if (command.has_checkpoint_now()) return "checkpoint now";
+  const v1::CheckpointCommitted& committed = command.checkpoint_committed();
+  std::string text = fmt::format("checkpoint {} is committed", committed.checkpoint().step());
+  if (committed.dropped_size() > 0) text += fmt::format("; drop {}", Steps(committed.dropped()));
+  return text;
 }
 
-bool IsFinal(const reconcile::WorkerCommand& command) {
-  return std::holds_alternative<reconcile::DrainCommand>(command) ||
-         std::holds_alternative<reconcile::StopCommand>(command);
+// One round as its members were told it, by rank; in one line.
+std::string DescribeRound(std::vector<v1::Round> told) {
+  std::ranges::sort(told, {}, &v1::Round::rank);
+  std::vector<std::string> members;
+  for (const v1::Round& round : told)
+    members.push_back(fmt::format("{}={}", round.rank(), round.members(round.rank()).pod()));
+  const v1::Round& round = told.front();
+  std::string text = fmt::format("announce round {} to {}; shards {}", round.number(),
+                                 fmt::join(members, " "), round.shards());
+  if (round.checkpoints_size() > 0)
+    text += fmt::format("; checkpoints {}", Steps(round.checkpoints()));
+  return text;
 }
 
 }  // namespace
 
-ScriptedWorkers::ScriptedWorkers(const Clock& clock, std::string& log,
-                                 std::function<void(const kube::ObjectKey&)> changed)
-    : clock_(clock), log_(log), changed_(std::move(changed)), since_(clock.Now()) {}
+// A worker's end of its stream. It prints commands and refusals; rounds and the end are kept for
+// Settle, for the registry may not be called back from here.
+class ScriptedWorkers::Line : public rendezvous::Downstream {
+ public:
+  Line(std::string pod, std::string& log) : pod_(std::move(pod)), log_(log) {}
 
-void ScriptedWorkers::Join(const kube::ObjectKey& job, const std::string& pod,
-                           const std::string& uid, const std::string& address, std::int64_t round) {
-  reconcile::WorkerView& view = jobs_[job][uid];
-  view.pod = pod;
-  view.pod_uid = uid;
-  view.connected = true;
-  view.disconnected_at.reset();
-  view.last_heard = clock_.Now();
-  view.round = std::max(view.round, round);
-  view.ready = reconcile::ReadyReport{.address = address};
-  final_command_.erase(uid);
-  changed_(job);
-}
-
-void ScriptedWorkers::Leave(const kube::ObjectKey& job, const std::string& pod) {
-  Change(job, pod, [&](reconcile::WorkerView& view) {
-    view.connected = false;
-    view.disconnected_at = clock_.Now();
-  });
-}
-
-bool ScriptedWorkers::Change(const kube::ObjectKey& job, const std::string& pod,
-                             const std::function<void(reconcile::WorkerView&)>& change) {
-  bool found = false;
-  for (auto& [uid, view] : jobs_[job]) {
-    if (view.pod != pod) continue;
-    view.last_heard = clock_.Now();
-    change(view);
-    found = true;
+  void Send(const v1::ToWorker& message) override {
+    if (ended_) return;
+    if (message.has_refused()) {
+      log_ +=
+          fmt::format("refuse {}{}: {}\n", pod_, message.refused().permanent() ? " for good" : "",
+                      message.refused().reason());
+    }
+    if (!message.has_command()) return;
+    if (message.command().has_round()) {
+      rounds_.push_back(message.command().round());
+    } else {
+      log_ += fmt::format("tell {}: {}\n", pod_, Describe(message.command()));
+    }
   }
-  if (found) changed_(job);
-  return found;
+  void End(const absl::Status&) override { ended_ = true; }
+
+  std::vector<v1::Round> TakeRounds() { return std::exchange(rounds_, {}); }
+  bool ended() const { return ended_; }
+
+ private:
+  const std::string pod_;
+  std::string& log_;
+  std::vector<v1::Round> rounds_;
+  bool ended_ = false;
+};
+
+ScriptedWorkers::ScriptedWorkers(const Clock& clock, kube::Client& api, std::string& log,
+                                 std::function<void(const kube::ObjectKey&)> changed)
+    : clock_(clock),
+      api_(api),
+      log_(log),
+      changed_(std::move(changed)),
+      verifier_([this](const kube::ObjectKey& key) -> kube::ObjectPtr {
+        auto pod = api_.Get(kube::kPod, key);
+        return pod.ok() ? std::make_shared<const kube::Json>(*std::move(pod)) : nullptr;
+      }),
+      registry_(MakeRegistry()) {}
+
+ScriptedWorkers::~ScriptedWorkers() = default;
+
+std::unique_ptr<rendezvous::Registry> ScriptedWorkers::MakeRegistry() {
+  return std::make_unique<rendezvous::Registry>(
+      rendezvous::Registry::Options{rendezvous::Timing{}, "secret", nullptr}, clock_, verifier_,
+      changed_);
+}
+
+void ScriptedWorkers::Reset() {
+  for (auto& [pod, worker] : workers_) worker.line = nullptr;
+  registry_ = MakeRegistry();
+}
+
+void ScriptedWorkers::Join(const rendezvous::WorkerIdentity& identity, bool native,
+                           const std::string& address, const std::string& kernels_digest) {
+  Worker& worker = workers_[{identity.job.ns, identity.pod}];
+  const auto older = worker.line == nullptr ? 0 : worker.stream;
+  if (worker.identity.pod_uid != identity.pod_uid) worker = {.identity = identity};
+  worker.silent = false;
+  worker.line = std::make_shared<Line>(identity.pod, log_);
+  worker.stream = registry_->Opened(worker.line, "script");
+  SayHello(worker, native, address);
+  if (older != 0) registry_->Closed(older);
+  if (native) {
+    v1::FromWorker message;
+    message.mutable_event()->mutable_ready()->set_address(address);
+    message.mutable_event()->mutable_ready()->set_kernels_digest(kernels_digest);
+    registry_->Received(worker.stream, message);
+  }
+  Settle();
+}
+
+void ScriptedWorkers::SayHello(const Worker& worker, bool native, const std::string& address) {
+  v1::FromWorker message;
+  v1::Hello& hello = *message.mutable_hello();
+  hello.set_namespace_(worker.identity.job.ns);
+  hello.set_job(worker.identity.job.name);
+  hello.set_pod(worker.identity.pod);
+  hello.set_pod_uid(worker.identity.pod_uid);
+  hello.set_native(native);
+  if (!native) hello.set_address(address);
+  hello.set_round(worker.round);
+  registry_->Received(worker.stream, message);
+}
+
+void ScriptedWorkers::SendHeartbeat(const Worker& worker) {
+  v1::FromWorker message;
+  message.mutable_heartbeat()->set_round(worker.round);
+  registry_->Received(worker.stream, message);
+}
+
+void ScriptedWorkers::HangUp(Worker& worker) {
+  worker.line = nullptr;
+  registry_->Closed(worker.stream);
+}
+
+ScriptedWorkers::Worker* ScriptedWorkers::FindConnected(const kube::ObjectKey& pod) {
+  const auto found = workers_.find(pod);
+  return found == workers_.end() || found->second.line == nullptr ? nullptr : &found->second;
+}
+
+void ScriptedWorkers::Leave(const kube::ObjectKey& pod) {
+  if (Worker* worker = FindConnected(pod)) HangUp(*worker);
+}
+
+void ScriptedWorkers::FallSilent(const kube::ObjectKey& pod) {
+  if (Worker* worker = FindConnected(pod)) worker->silent = true;
+}
+
+absl::Status ScriptedWorkers::Say(const kube::ObjectKey& pod, const v1::Event& event) {
+  Worker* worker = FindConnected(pod);
+  if (worker == nullptr || worker->silent) {
+    return absl::FailedPreconditionError(
+        fmt::format("the worker of {} is not connected, or silent", pod.name));
+  }
+  v1::FromWorker message;
+  *message.mutable_event() = event;
+  registry_->Received(worker->stream, message);
+  if (event.has_exited()) registry_->HalfClosed(worker->stream);
+  Settle();
+  return absl::OkStatus();
+}
+
+std::int64_t ScriptedWorkers::RoundOf(const kube::ObjectKey& pod) const {
+  const auto found = workers_.find(pod);
+  return found == workers_.end() ? 0 : found->second.round;
 }
 
 std::vector<std::string> ScriptedWorkers::Connected(const kube::ObjectKey& job) const {
   std::vector<std::string> pods;
-  const auto found = jobs_.find(job);
-  if (found == jobs_.end()) return pods;
-  for (const auto& [uid, view] : found->second) {
-    if (view.connected) pods.push_back(view.pod);
+  for (const auto& [pod, worker] : workers_) {
+    if (worker.identity.job == job && worker.line != nullptr && !worker.silent)
+      pods.push_back(pod.name);
   }
-  std::sort(pods.begin(), pods.end());
   return pods;
 }
 
-void ScriptedWorkers::Reset() {
-  jobs_.clear();
-  final_command_.clear();
-  since_ = clock_.Now();
+void ScriptedWorkers::BuryTheDead() {
+  for (auto& [pod, worker] : workers_) {
+    if (worker.line == nullptr) continue;
+    const auto object = api_.Get(kube::kPod, pod);
+    const std::string phase = object.ok() ? kube::FindString(*object, {"status", "phase"}) : "";
+    const bool ended = phase == "Succeeded" || phase == "Failed";
+    if (!object.ok() || kube::Uid(*object) != worker.identity.pod_uid || ended) HangUp(worker);
+  }
+}
+
+void ScriptedWorkers::Beat() {
+  for (auto& [pod, worker] : workers_) {
+    if (worker.line != nullptr && !worker.silent) SendHeartbeat(worker);
+  }
+  registry_->Tick();
+  Settle();
+}
+
+void ScriptedWorkers::Settle() {
+  std::vector<v1::Round> told;
+  for (auto& [pod, worker] : workers_) {
+    if (worker.line == nullptr) continue;
+    for (v1::Round& round : worker.line->TakeRounds()) {
+      if (!worker.silent) {
+        worker.round = std::max<std::int64_t>(worker.round, round.number());
+        SendHeartbeat(worker);
+      }
+      told.push_back(std::move(round));
+    }
+    if (worker.line->ended()) HangUp(worker);
+  }
+  if (!told.empty()) log_ += fmt::format("{}\n", DescribeRound(std::move(told)));
 }
 
 reconcile::WorkersView ScriptedWorkers::SnapshotFor(const kube::ObjectKey& job) {
-  reconcile::WorkersView snapshot{.since = since_};
-  const auto found = jobs_.find(job);
-  if (found == jobs_.end()) return snapshot;
-  for (const auto& [uid, view] : found->second) snapshot.workers.push_back(view);
-  return snapshot;
+  return registry_->SnapshotFor(job);
 }
 
 void ScriptedWorkers::Announce(const kube::ObjectKey& job, const reconcile::Announcement& round) {
-  std::vector<std::string> told;
-  for (const reconcile::RoundMember& member : round.members) {
-    const auto worker = jobs_[job].find(member.pod_uid);
-    if (worker == jobs_[job].end() || !worker->second.connected) continue;
-    if (worker->second.round >= round.round) continue;
-    worker->second.round = round.round;
-    told.push_back(fmt::format("{}={}", member.rank, member.pod));
-  }
-  if (told.empty()) return;
-  log_ += fmt::format("announce round {} to {}; shards {}", round.round, fmt::join(told, " "),
-                      round.shards);
-  if (!round.checkpoints.empty()) log_ += fmt::format("; checkpoints {}", Steps(round.checkpoints));
-  log_ += "\n";
+  registry_->Announce(job, round);
+  Settle();
 }
 
 void ScriptedWorkers::Send(const kube::ObjectKey& job, const std::string& pod_uid,
                            const reconcile::WorkerCommand& command) {
-  const auto worker = jobs_[job].find(pod_uid);
-  if (worker == jobs_[job].end() || !worker->second.connected) return;
-  const std::string text = Describe(command);
-  if (IsFinal(command) && std::exchange(final_command_[pod_uid], text) == text) return;
-  log_ += fmt::format("tell {}: {}\n", worker->second.pod, text);
+  registry_->Send(job, pod_uid, command);
 }
 
 void ScriptedWorkers::Forget(const kube::ObjectKey& job) {
-  jobs_.erase(job);
+  registry_->Forget(job);
+  Settle();
 }
 
 }  // namespace ringmaster::testing

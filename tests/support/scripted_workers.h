@@ -1,39 +1,59 @@
-// Workers that a script moves, in place of launchers that dial in: the WorkerLink of the scenarios.
+// Workers that a script moves, in place of launchers that dial in over the network: they meet the
+// program's own rendezvous (operator/rendezvous), which says who may join, who is lost, and who is
+// told what, and they print what they are told.
 //
-// It keeps what the rendezvous service keeps (one view per pod UID, a round told once per stream,
-// a Drain or Stop not repeated), prints what the operator says, and calls `changed` when the script
-// changes something. Not thread-safe.
+// A worker remembers what a launcher does, the round that it is in, takes each new round at once,
+// and sends heartbeats while time passes, until its pod has ended or the script says otherwise. Not
+// thread-safe.
 #ifndef RINGMASTER_TESTS_SUPPORT_SCRIPTED_WORKERS_H_
 #define RINGMASTER_TESTS_SUPPORT_SCRIPTED_WORKERS_H_
 
 #include <functional>
 #include <map>
-#include <set>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "common/clock.h"
+#include "operator/kube/client.h"
 #include "operator/manager/worker_link.h"
+#include "operator/rendezvous/pod_verifier.h"
+#include "operator/rendezvous/registry.h"
+
+namespace ringmaster::rendezvous::v1 {
+class Event;
+}
 
 namespace ringmaster::testing {
 
 class ScriptedWorkers : public manager::WorkerLink {
  public:
-  // References must outlive this. Lines are appended to `log`.
-  ScriptedWorkers(const Clock& clock, std::string& log,
+  // References must outlive this. `api` is where pods are looked up; lines are appended to `log`.
+  ScriptedWorkers(const Clock& clock, kube::Client& api, std::string& log,
                   std::function<void(const kube::ObjectKey&)> changed);
+  ~ScriptedWorkers() override;
 
-  // A worker says Hello and Ready at `address`; `round` is the one that it is in already.
-  void Join(const kube::ObjectKey& job, const std::string& pod, const std::string& uid,
-            const std::string& address, std::int64_t round);
-  // Its stream ends.
-  void Leave(const kube::ObjectKey& job, const std::string& pod);
-  // Changes the view of a pod's worker by hand. False when no worker of this pod has ever joined.
-  bool Change(const kube::ObjectKey& job, const std::string& pod,
-              const std::function<void(reconcile::WorkerView&)>& change);
-  // The pods whose workers are connected, in name order.
+  // A worker dials in and says Hello, and Ready where its trainer is ours. Its address is where its
+  // peers reach it.
+  void Join(const rendezvous::WorkerIdentity& worker, bool native, const std::string& address,
+            const std::string& kernels_digest);
+  // Its stream breaks.
+  void Leave(const kube::ObjectKey& pod);
+  // It says nothing more, not even heartbeats, and its stream stays.
+  void FallSilent(const kube::ObjectKey& pod);
+  // It says this, and nothing more where its program has ended. kFailedPrecondition where it is not
+  // connected, or silent.
+  absl::Status Say(const kube::ObjectKey& pod, const rendezvous::v1::Event& event);
+  // The round that it is in, 0 for none.
+  std::int64_t RoundOf(const kube::ObjectKey& pod) const;
+  // The pods of the job whose workers are connected and not silent, in name order.
   std::vector<std::string> Connected(const kube::ObjectKey& job) const;
-  // Everything is forgotten, as when the operator starts anew.
+
+  // The streams of those whose pods have ended or are gone break: no process holds them any more.
+  void BuryTheDead();
+  // A moment has passed, no longer than a heartbeat.
+  void Beat();
+  // The operator starts anew: nobody is connected, and it knows nobody.
   void Reset();
 
   reconcile::WorkersView SnapshotFor(const kube::ObjectKey& job) override;
@@ -43,14 +63,30 @@ class ScriptedWorkers : public manager::WorkerLink {
   void Forget(const kube::ObjectKey& job) override;
 
  private:
-  using Workers = std::map<std::string, reconcile::WorkerView>;  // by pod UID
+  class Line;
+  struct Worker {
+    rendezvous::WorkerIdentity identity;
+    std::int64_t round = 0;
+    bool silent = false;
+    std::shared_ptr<Line> line;  // null while it is not connected
+    rendezvous::Registry::StreamId stream = 0;
+  };
+
+  std::unique_ptr<rendezvous::Registry> MakeRegistry();
+  Worker* FindConnected(const kube::ObjectKey& pod);
+  void SayHello(const Worker& worker, bool native, const std::string& address);
+  void SendHeartbeat(const Worker& worker);
+  void HangUp(Worker& worker);
+  // What the registry has said is acted upon: rounds are taken, ended streams go.
+  void Settle();
 
   const Clock& clock_;
+  kube::Client& api_;
   std::string& log_;
   const std::function<void(const kube::ObjectKey&)> changed_;
-  Time since_;
-  std::map<kube::ObjectKey, Workers> jobs_;
-  std::map<std::string, std::string> final_command_;  // by pod UID
+  rendezvous::ObjectPodVerifier verifier_;
+  std::unique_ptr<rendezvous::Registry> registry_;
+  std::map<kube::ObjectKey, Worker> workers_;  // by pod
 };
 
 }  // namespace ringmaster::testing
