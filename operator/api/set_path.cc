@@ -140,6 +140,8 @@ absl::Status SetPath(std::string_view assignment, Json& object) {
   }
   const std::string path(assignment.substr(0, equals));
   RM_ASSIGN_OR_RETURN(const auto steps, schema::ParsePath(path));
+  if (steps.front() == Step("status"))
+    return Wrong(path + ": the status is the operator's; set fields of metadata and spec");
   RM_ASSIGN_OR_RETURN(const Place place, Resolve(steps));
   RM_ASSIGN_OR_RETURN(Json value, ReadValue(place, path, assignment.substr(equals + 1)));
   Json changed = object;

@@ -18,7 +18,8 @@ namespace ringmaster::api {
 // the way are made where they are missing; a list grows by one item at its end.
 //
 // kInvalidArgument: no '=', not a path, a field that does not exist (with what it may have meant),
-// a value of the wrong type, a place beyond the end of a list. `object` is then unchanged.
+// the status or a field of it, a value of the wrong type, a place beyond the end of a list.
+// `object` is then unchanged.
 absl::Status SetPath(std::string_view assignment, nlohmann::json& object);
 
 }  // namespace ringmaster::api

@@ -71,6 +71,9 @@ TEST(SetPathTest, NamesWhatIsWrong) {
             "spec.trainer.data.csv.shape: '8' is not a list: [a, b, ...]");
   EXPECT_EQ(Error("spec.workers.replicas.x=1"), "spec.workers.replicas.x: replicas has no fields");
   EXPECT_EQ(Error("spec[0]=1"), "spec[0]: not a list");
+  EXPECT_EQ(Error("status.round=7"),
+            "status.round: the status is the operator's; set fields of metadata and spec");
+  EXPECT_THAT(Error("status={round: 7}"), testing::HasSubstr("status: the status is"));
   EXPECT_THAT(Error("spec.trainer.epochs=[1"), testing::HasSubstr("spec.trainer.epochs: '[1': "));
   EXPECT_THAT(Error("spec.trainer.epochs=1", {{"spec", 5}}),
               testing::HasSubstr("what holds it is not an object"));
