@@ -32,6 +32,10 @@ test: build ## Build and run every test.
 	@cmake --build --preset $(PRESET) -j $(JOBS) --target tests
 	@tests/cluster/ctest --preset $(PRESET) -j $(JOBS)
 
+.PHONY: e2e
+e2e: build ## Install the chart on two real nodes, train, kill, drain. Needs root; touches nothing of this machine.
+	@PRESET=$(PRESET) tests/e2e/node/run -j $(JOBS)
+
 .PHONY: cluster
 cluster: ## Build the Kubernetes programs that tests of a real cluster need: about 15 minutes, once.
 	@tests/cluster/build

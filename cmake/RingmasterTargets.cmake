@@ -8,6 +8,7 @@
 # A vendor's library (grpc, dnnl, yaml-cpp ...) is always a PRIVATE_DEPS of the adapter that wraps it.
 # The label `threads` says that the test also runs under ThreadSanitizer; such a test must not link
 # libraries that Debian builds without instrumentation and that synchronise (gRPC, OpenMP).
+# The label `node` says that the test needs a cluster with real nodes, and runs inside their namespaces, one test at a time: `make e2e`.
 # The label `cluster` says that the test needs tests/cluster: RINGMASTER_TEST_KUBECONFIG then names the kubeconfig of its administrator.
 include(GoogleTest)
 
@@ -27,6 +28,7 @@ add_custom_target(tests)          # every test program
 add_custom_target(threads_tests)  # those that run under ThreadSanitizer
 
 set(RINGMASTER_TEST_CLUSTER ${CMAKE_BINARY_DIR}/test-cluster)
+set(RINGMASTER_TEST_NODES ${CMAKE_BINARY_DIR}/test-nodes)
 
 # The CTest properties that every test with these labels has.
 function(rm_test_properties result labels timeout)
@@ -38,6 +40,9 @@ function(rm_test_properties result labels timeout)
   if("cluster" IN_LIST labels)
     string(APPEND environment ";RINGMASTER_TEST_KUBECONFIG=${RINGMASTER_TEST_CLUSTER}/kubeconfig")
     set(fixture "FIXTURES_REQUIRED test_cluster")
+  elseif("node" IN_LIST labels)
+    string(APPEND environment ";RINGMASTER_TEST_KUBECONFIG=${RINGMASTER_TEST_NODES}/kubeconfig")
+    set(fixture "FIXTURES_REQUIRED test_nodes RESOURCE_LOCK test_nodes")
   endif()
   set(${result} "LABELS \"${labels}\" TIMEOUT ${timeout} ${fixture} ENVIRONMENT \"${environment}\"" PARENT_SCOPE)
 endfunction()
@@ -45,12 +50,16 @@ endfunction()
 function(rm_python_tests)
   cmake_parse_arguments(ARG "" "TIMEOUT" "FILES;LABELS" ${ARGN})
   rm_test_properties(properties "${ARG_LABELS}" ${ARG_TIMEOUT})
+  set(inside "")
+  if("node" IN_LIST ARG_LABELS)
+    set(inside ${CMAKE_SOURCE_DIR}/tests/cluster/enter ${RINGMASTER_TEST_NODES})
+  endif()
   foreach(file ${ARG_FILES})
     execute_process(COMMAND ${Python3_EXECUTABLE} -B ${CMAKE_CURRENT_SOURCE_DIR}/${file} --list
       OUTPUT_VARIABLE tests OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
     string(REPLACE "\n" ";" tests "${tests}")
     foreach(test ${tests})
-      add_test(NAME ${test} COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/${file} ${test})
+      add_test(NAME ${test} COMMAND ${inside} ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/${file} ${test})
       cmake_language(EVAL CODE "set_tests_properties(${test} PROPERTIES SKIP_RETURN_CODE 77 ${properties})")
     endforeach()
     set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${file})

@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# Installs the Debian packages of cmake/debian-packages.txt that are missing. Where that is not allowed, or fails, prints the command that does it.
+# Installs the Debian packages of cmake/debian-packages.txt, or of the list that is named, that are missing. Where that is not allowed, or
+# fails, prints the command that does it.
 set -euo pipefail
 cd "$(dirname "$0")"
 
 missing=()
 while read -r package; do
   dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q '^install ok installed' || missing+=("$package")
-done < debian-packages.txt
+done < "${1:-debian-packages.txt}"
 [ ${#missing[@]} -eq 0 ] && exit 0
 
 print_command() {

@@ -10,17 +10,16 @@ import pathlib
 import shutil
 import subprocess
 import sys
-import tempfile
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 for _folder in ("support", "cluster"):
     sys.path.insert(0, str(ROOT / "tests" / _folder))
 import binaries  # noqa: E402
+import debian  # noqa: E402
 
 CHART = ROOT / "charts/ringmaster"
 MONITORING = "github.com/prometheus-operator/prometheus-operator@v0.85.0"
-CACHE = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "ringmaster" / "prometheus"
 HOW = "`make charts` makes it"
 
 
@@ -42,7 +41,7 @@ def prometheus():
 
 
 def _of_prometheus(name):
-    found = shutil.which(name) or CACHE / "usr/bin" / name
+    found = shutil.which(name) or debian.folder("prometheus") / "usr/bin" / name
     if not os.access(found, os.X_OK):
         raise unittest.SkipTest(f"{name} is not there; {HOW}")
     return str(found)
@@ -50,7 +49,7 @@ def _of_prometheus(name):
 
 def monitoring_definitions():
     """The files of the CustomResourceDefinitions of ServiceMonitor, PodMonitor and PrometheusRule."""
-    folder = CACHE.parent / MONITORING.rsplit("/", 1)[1]
+    folder = debian.CACHE / MONITORING.rsplit("/", 1)[1]
     files = [folder / f"monitoring.coreos.com_{kind}.yaml" for kind in ("servicemonitors", "podmonitors", "prometheusrules")]
     if not all(file.exists() for file in files):
         raise unittest.SkipTest(f"the Prometheus operator's definitions are not there; {HOW}")
@@ -79,7 +78,7 @@ def make():
     try:
         promtool(), prometheus()
     except unittest.SkipTest:
-        take_prometheus_apart()
+        debian.take_apart("prometheus")
     try:
         monitoring_definitions()
     except unittest.SkipTest:
@@ -92,26 +91,14 @@ def fetch_monitoring_definitions():
     if answer.returncode != 0:
         raise SystemExit(f"{MONITORING} cannot be fetched: {answer.stdout}{answer.stderr}")
     source = pathlib.Path(json.loads(answer.stdout)["Dir"]) / "example/prometheus-operator-crd"
-    target = CACHE.parent / MONITORING.rsplit("/", 1)[1]
+    target = debian.CACHE / MONITORING.rsplit("/", 1)[1]
     target.mkdir(parents=True, exist_ok=True)
     for file in source.glob("*.yaml"):
         shutil.copy(file, target)
 
 
-def take_prometheus_apart():
-    CACHE.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=CACHE.parent) as folder:
-        download = ["apt-get", "download", "-q", "prometheus"]
-        if subprocess.run(download, cwd=folder, stdout=sys.stderr).returncode != 0:
-            raise SystemExit("Debian's package prometheus cannot be fetched: run `apt-get update` as root, then this again")
-        package, = pathlib.Path(folder).glob("prometheus_*.deb")
-        subprocess.run(["dpkg-deb", "--extract", package, f"{folder}/root"], check=True)
-        shutil.rmtree(CACHE, ignore_errors=True)
-        os.rename(f"{folder}/root", CACHE)
-
-
 if __name__ == "__main__":
     try:
         make()
-    except binaries.Missing as error:
+    except (binaries.Missing, debian.Missing) as error:
         sys.exit(str(error))

@@ -5,29 +5,35 @@ of its own with ports that were free, TLS everywhere and RBAC. `supervisor.py` k
 """
 import base64
 import dataclasses
+import hashlib
 import http.client
 import json
 import pathlib
 import random
 import socket
 import ssl
+import subprocess
 import time
 
 import binaries
 import certificates
+import namespaces
+import node
 
 HERE = pathlib.Path(__file__).resolve().parent
 SERVICE_RANGE = "10.96.0.0/16"
 SERVICE_ADDRESS = "10.96.0.1"  # of the API server, inside the cluster
-DEADLINE = 120  # seconds that any one part may take to start; 4 to 12 on two quiet cores
+DEADLINE = 300  # seconds that any one part may take to start; 4 to 12 on two quiet cores
 
 
 @dataclasses.dataclass
 class Options:
     """What `up` was asked for."""
-    nodes: int = 2  # kwok's; with 0 neither scheduler nor kwok runs
+    nodes: int = 2  # kwok's; with 0 kwok does not run, and without any node the scheduler neither
     address: str = ""  # where the API server listens and is found by nodes; a loopback address of its own where empty
     api_server: tuple = ()  # further flags of the API server
+    kubelets: int = 0  # real nodes; the caller has entered namespaces for them then
+    images: tuple = ()  # archives of images that real nodes shall have
 
 
 class ControlPlane:
@@ -56,9 +62,11 @@ class ControlPlane:
             self._wait(lambda api: api.get("/api/v1/namespaces/default/serviceaccounts/default"), "the controllers to work")
         if "kwok" in started:
             self._make_nodes()
+        if self.options.kubelets:
+            self._start_kubelets(spawn)
 
     def _wanted(self, name):
-        if name != "kube-controller-manager" and not self.options.nodes:
+        if name == "kwok" and not self.options.nodes or name == "kube-scheduler" and not (self.options.nodes or self.options.kubelets):
             return False
         return not binaries.missing([name])  # KUBEBUILDER_ASSETS has the API server alone
 
@@ -76,6 +84,11 @@ class ControlPlane:
         for component in ("kube-controller-manager", "kube-scheduler"):
             self.write_kubeconfig(authority, f"{component}.kubeconfig", f"/CN=system:{component}")
         self.write_kubeconfig(authority, "kwok.kubeconfig", "/O=system:masters/CN=kwok")
+        if self.options.kubelets:
+            self.write_kubeconfig(authority, "kube-proxy.kubeconfig", "/CN=system:kube-proxy")
+            self.write_kubeconfig(authority, "coredns.kubeconfig", "/O=system:masters/CN=coredns")
+            for name in node.addresses(self.options.kubelets):
+                self.write_kubeconfig(authority, f"{name}.kubeconfig", f"/O=system:nodes/CN=system:node:{name}")
 
     def write_kubeconfig(self, authority, name, subject):
         """A kubeconfig in the cluster's folder for who the subject names, self-contained."""
@@ -149,6 +162,33 @@ users:
         for name in names:
             self._wait(lambda api, name=name: _is_ready(api.get(f"/api/v1/nodes/{name}")), f"{name} to be ready")
 
+    def _start_kubelets(self, spawn):
+        shared = node.Shared(self.folder)
+        shared.prepare()
+        for path, item in shared.objects():
+            self._wait(lambda api, path=path, item=item: api.post(path, item), "the DNS' Service to be made")
+        nodes = [node.Node(self.folder, number, name, address, cgroup(self.folder))
+                 for number, (name, address) in enumerate(node.addresses(self.options.kubelets).items())]
+        namespaces.make_cgroup(cgroup(self.folder))
+        for each in nodes:
+            namespaces.make_cgroup(f"{cgroup(self.folder)}/{each.name}")
+            each.prepare()
+            spawn(f"containerd-{each.name}", each.containerd())
+        for each in nodes:
+            self._wait(lambda api, each=each: _listens(each.socket), f"containerd of {each.name}")
+            self._import_images(each)
+            spawn(f"kubelet-{each.name}", each.kubelet())
+        spawn("coredns", shared.coredns())
+        spawn("kube-proxy", shared.kube_proxy())
+        for each in nodes:
+            self._wait(lambda api, each=each: _is_ready(api.get(f"/api/v1/nodes/{each.name}")), f"{each.name} to be ready")
+
+    def _import_images(self, each):
+        for image in self.options.images:
+            done = subprocess.run(each.ctr("images", "import", image), capture_output=True, text=True, timeout=DEADLINE)
+            if done.returncode != 0:
+                raise RuntimeError(f"{image} cannot be imported into {each.name}: {done.stderr.strip()}")
+
     def _wait(self, condition, what):
         """Returns the first true value of `condition(api)`; raises TimeoutError with the last answer after the deadline."""
         api, end, last = Api(self.folder, self._address, self._ports[0]), time.monotonic() + DEADLINE, ""
@@ -194,6 +234,17 @@ class Api:
 
 def _is_ready(node):
     return any(item["type"] == "Ready" and item["status"] == "True" for item in node.get("status", {}).get("conditions", []))
+
+
+def _listens(path):
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.connect(str(path))
+    return True
+
+
+def cgroup(folder):
+    """The name of the cgroup of all that runs on a cluster's real nodes."""
+    return "ringmaster-" + hashlib.sha256(str(pathlib.Path(folder).resolve()).encode()).hexdigest()[:12]
 
 
 def _own_loopback_address():

@@ -17,6 +17,8 @@ import sys
 import time
 
 import control_plane
+import namespaces
+import node
 
 PR_SET_PDEATHSIG = 1
 LIBC = ctypes.CDLL(None, use_errno=True)
@@ -56,6 +58,7 @@ def stop(folder):
                 os.kill(_holder(folder), signal.SIGTERM)
             time.sleep(0.05)  # between two looks; nothing depends on its length
         _clean(folder)
+        namespaces.remove_cgroups(control_plane.cgroup(folder))
 
 
 def _take(lock):
@@ -76,7 +79,7 @@ def _holder(folder):
 
 def _clean(folder):
     shutil.rmtree(folder / "etcd", ignore_errors=True)
-    for pattern in ("pid", "kubeconfig", "*.kubeconfig", "*.crt", "*.key", "*.pub"):
+    for pattern in ("pid", "first-process", "kubeconfig", "*.kubeconfig", "*.crt", "*.key", "*.pub"):
         for path in folder.glob(pattern):
             path.unlink()
 
@@ -93,6 +96,13 @@ class Supervisor:
         self._owner = os.pidfd_open(owner) if owner else None
         self._starting = True
 
+    def enter_namespaces(self, count):
+        """Puts what runs from now on where `count` real nodes can be."""
+        addresses = [node.CONTROL_PLANE_ADDRESS, *node.addresses(count).values()]
+        first = namespaces.enter(self._folder, addresses, node.hosts(count))
+        self._children[os.pidfd_open(first.pid)] = ("first-process", first)
+        (self._folder / "first-process").write_text(str(first.pid))
+
     def _on_signal(self, number, frame):
         if self._starting:  # the start does not poll: leave it from wherever it is
             raise Failed(f"stopped by signal {number} while it started")
@@ -104,7 +114,7 @@ class Supervisor:
             self._starting = False
             ready()
             return self._wait()
-        except (TimeoutError, Failed, RuntimeError, OSError) as error:
+        except (TimeoutError, Failed, RuntimeError, OSError, namespaces.Refused, subprocess.TimeoutExpired) as error:
             raise Failed(f"{error}{self._first_dead()}") from error
         finally:
             self._stop()
@@ -138,14 +148,15 @@ class Supervisor:
     def _stop(self):
         for _, process in self._children.values():
             process.kill()  # test data: nothing to save
-        for _, process in self._children.values():
+        for _, process in reversed(self._children.values()):  # a namespace's first process ends after all others are waited for
             process.wait()
+        namespaces.remove_cgroups(control_plane.cgroup(self._folder))
 
 
 def die_with(parent):
     """In a child before it becomes its program: it is killed when the thread that started it ends."""
     LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:
+    if os.getppid() not in (parent, 0):  # 0: the parent is outside of this process' namespace
         os._exit(1)
 
 
@@ -160,10 +171,13 @@ def _main(folder, options, owner, writer):
         _clean(folder)
         (folder / "pid").write_text(str(os.getpid()))
         try:
-            supervisor = Supervisor(folder, owner)
-            plane = control_plane.ControlPlane(folder, control_plane.Options(**json.loads(options)))
+            supervisor, options = Supervisor(folder, owner), control_plane.Options(**json.loads(options))
+            if options.kubelets:
+                supervisor.enter_namespaces(options.kubelets)
+                options.address = node.CONTROL_PLANE_ADDRESS
+            plane = control_plane.ControlPlane(folder, options)
             print(supervisor.run(plane, lambda: (said.write("ready"), said.close())), flush=True)
-        except (Failed, control_plane.binaries.Missing, OSError) as error:
+        except (Failed, namespaces.Refused, control_plane.binaries.Missing, node.packages.debian.Missing, OSError) as error:
             print(error, flush=True)
             if not said.closed:
                 said.write(str(error))

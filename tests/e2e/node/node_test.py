@@ -1,0 +1,83 @@
+#!/usr/bin/env python3
+"""The project on two real nodes: its images, its chart, the example's manifest as it is; then bad days. The bits are always a laptop's."""
+import pathlib
+import tempfile
+
+from node_test_case import DIGITS, SYSTEM, NodeTest, main
+
+OPERATORS = "--selector=app.kubernetes.io/component=operator"
+
+
+class OnRealNodes(NodeTest):
+    def operators(self):
+        items = self.get("pods", OPERATORS, namespace=SYSTEM)["items"]
+        return {item["metadata"]["name"]: item for item in items if not item["metadata"].get("deletionTimestamp")}
+
+    def leader(self):
+        return self.get("lease", "ringmaster", namespace=SYSTEM)["spec"]["holderIdentity"]
+
+    def test_the_examples_manifest_ends_as_on_a_laptop(self):
+        expected = self.weights_of_run(DIGITS, tempfile.mkdtemp(dir=self.folder))
+        self.kubectl("apply", "-f", str(DIGITS))
+        self.assertEqual(self.result(), expected)
+        nodes = {item["spec"]["nodeName"] for item in self.get("pods")["items"]}
+        self.assertEqual(nodes, {"node-0", "node-1"})
+        self.assertEqual(self.causes(), {})
+
+    def test_the_launcher_is_process_1_of_a_container_that_can_do_nothing_else(self):
+        expected = self.long_job()
+        self.wait_for_checkpoint()
+        name = next(iter(self.pods()))
+
+        def inside(*command, check=True):
+            return self.kubectl("exec", name, "--", *command, check=check)
+        self.assertEqual(inside("cat", "/proc/1/cmdline").split("\0")[0], "ringmaster-launcher")
+        self.assertEqual(inside("readlink", "/proc/1/exe").strip(), "/usr/local/bin/ringmaster-launcher")
+        self.assertEqual(inside("id", "-u").strip(), "65532")
+        status = dict(line.split(":\t", 1) for line in inside("cat", "/proc/1/status").splitlines() if ":\t" in line)
+        self.assertEqual((int(status["CapEff"], 16), status["NoNewPrivs"], status["Seccomp"]), (0, "1", "2"))
+        code, text = inside("touch", "/workspace/here", check=False)
+        self.assertNotEqual(code, 0)
+        self.assertIn("Read-only file system", text)
+        self.assertNotEqual(inside("ls", "/var/run/secrets/kubernetes.io", check=False)[0], 0)  # no token for the API server
+        self.assertEqual(self.result(), expected)
+
+    def test_a_deleted_worker_is_replaced(self):
+        expected = self.long_job()
+        self.wait_for_checkpoint()
+        victim = sorted(self.pods())[1]
+        self.kubectl("delete", "pod", victim, "--wait=false")
+        self.assertEqual(self.result(), expected)
+        self.assertEqual(self.causes(), {"Preemption": 1})
+
+    def test_a_worker_whose_container_is_killed_is_replaced(self):
+        expected = self.long_job()
+        self.wait_for_checkpoint()
+        name, pod = sorted(self.pods().items())[2]
+        self.kill(pod, "ringmaster-launcher")
+        self.assertEqual(self.result(), expected)
+        self.assertEqual(self.status()["restarts"]["total"], 1)
+        self.assertGreaterEqual(self.status()["round"], 2)
+
+    def test_a_drained_nodes_workers_go_on_at_the_other(self):
+        expected = self.long_job()
+        self.wait_for_checkpoint()
+        self.addCleanup(self.kubectl, "uncordon", "node-1")
+        self.kubectl("drain", "node-1", "--ignore-daemonsets", "--delete-emptydir-data", "--force", "--timeout=120s",
+                     "--pod-selector=training.ringmaster.dev/job")
+        self.assertEqual({pod["spec"].get("nodeName", "") for pod in self.pods().values()} - {"node-0", ""}, set())
+        self.assertEqual(self.result(), expected)
+        self.assertEqual(set(self.causes()), {"Preemption"})
+
+    def test_training_goes_on_without_the_operators(self):
+        expected = self.long_job()
+        self.wait_for_checkpoint()
+        round_before, before = self.status()["round"], set(self.operators())
+        self.kubectl("delete", "pods", f"--namespace={SYSTEM}", OPERATORS, "--grace-period=0", "--force")
+        self.wait(lambda: self.leader().split("_")[0] not in before, lambda: f"another leader than {self.leader()}")
+        self.assertEqual(self.result(), expected)
+        self.assertEqual((self.status()["round"], self.causes()), (round_before, {}))
+
+
+if __name__ == "__main__":
+    main()

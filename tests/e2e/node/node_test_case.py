@@ -1,0 +1,157 @@
+"""Plays a user of a cluster with two real nodes (tests/cluster/node.py), from inside their namespaces: kubectl, helm, and the power to kill."""
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import yaml
+
+TESTS = pathlib.Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(TESTS / folder) for folder in ("support", "cluster", "charts", "integration/kubernetes", "e2e")]
+import tools  # noqa: E402
+from cluster_test_case import kubectl  # noqa: E402
+from ringmaster_run import RINGMASTER, WEIGHTS  # noqa: E402
+from testing import ROOT, main, processes, wait_until  # noqa: E402,F401
+
+SYSTEM = "ringmaster-system"
+DIGITS = ROOT / "examples/digits/job.yaml"
+PATIENCE = 240  # seconds for any one wait
+RESTRICTED = {"pod-security.kubernetes.io/enforce": "restricted"}
+LONG = {"epochs": 60}  # 1,350 steps: time for something to happen in the middle
+
+
+class NodeTest(unittest.TestCase):
+    maxDiff = None
+
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = pathlib.Path(tempfile.mkdtemp(prefix="ringmaster-node-"))
+        cls.addClassCleanup(shutil.rmtree, cls.folder, ignore_errors=True)
+        kubectl("apply", "-f", "-", stdin=json.dumps(namespace(SYSTEM)))
+        # The images are on the nodes and in no registry.
+        tools.run(tools.helm(), f"--kubeconfig={os.environ['RINGMASTER_TEST_KUBECONFIG']}", "upgrade", "--install", "ringmaster", tools.CHART,
+                  "--namespace", SYSTEM, "--set", "registry=localhost,image.pullPolicy=Never", "--wait", "--timeout", f"{PATIENCE}s")
+
+    def setUp(self):
+        made = kubectl("create", "-o", "json", "-f", "-", stdin=json.dumps(namespace()))
+        self.namespace = json.loads(made)["metadata"]["name"]
+        self.addCleanup(kubectl, "delete", "namespace", self.namespace, "--wait=false")
+
+    def _callTestMethod(self, method):
+        try:
+            super()._callTestMethod(method)
+        except Exception:
+            print(self.picture(), flush=True)
+            raise
+
+    def picture(self):
+        """What a user would look at when something is wrong."""
+        looks = [("get", "tj,pods", "-o", "wide"), ("get", "tj", "-o", "yaml"), ("get", "events", "--sort-by=.metadata.creationTimestamp"),
+                 ("logs", "--prefix", "--tail=30", "--selector=training.ringmaster.dev/job"),
+                 ("logs", "--prefix", "--tail=60", f"--namespace={SYSTEM}", "--selector=app.kubernetes.io/component=operator")]
+        return "\n".join(self.kubectl(*look, check=False)[1] for look in looks)
+
+    def kubectl(self, *arguments, **options):
+        return kubectl("--namespace", self.namespace, *arguments, **options)
+
+    def get(self, kind, *names, namespace=None):
+        return json.loads(kubectl("--namespace", namespace or self.namespace, "get", kind, *names, "-o", "json"))
+
+    # Jobs.
+
+    def long_job(self):
+        """The example, trained longer, with checkpoints on a volume that both nodes have. Returns the digest that a laptop ends with."""
+        job = yaml.safe_load(DIGITS.read_text())
+        job["spec"]["trainer"].update(LONG)
+        expected = self.on_laptop(job)
+        job["spec"]["checkpoint"]["volume"] = {"persistentVolumeClaim": {"claimName": self.make_volume()}}
+        self.kubectl("apply", "-f", "-", stdin=json.dumps(job))
+        return expected
+
+    def on_laptop(self, job):
+        """The digest and steps of the same job by `ringmaster run`."""
+        folder = pathlib.Path(tempfile.mkdtemp(dir=self.folder))
+        shutil.copy(ROOT / "examples/digits/digits.csv", folder)
+        (folder / "job.json").write_text(json.dumps(job))
+        return self.weights_of_run(folder / "job.json", folder)
+
+    def weights_of_run(self, manifest, folder):
+        done = subprocess.run([RINGMASTER, "run", "--plain", str(manifest)], cwd=folder, capture_output=True, text=True, timeout=PATIENCE)
+        match = WEIGHTS.search(done.stdout)
+        self.assertTrue(match, done.stdout + done.stderr)
+        return match[1], int(match[2])
+
+    def make_volume(self):
+        """A claim of a folder that all nodes share and everybody may write."""
+        name = f"checkpoints-{self.namespace}"
+        folder = pathlib.Path("/run", name)
+        folder.mkdir()
+        folder.chmod(0o777)
+        self.addCleanup(shutil.rmtree, folder, ignore_errors=True)
+        self.addCleanup(kubectl, "delete", "persistentvolume", name, "--wait=false")
+        size, modes = {"storage": "1Gi"}, ["ReadWriteMany"]
+        self.kubectl("apply", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": [
+            {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": name}, "spec": {
+                "capacity": size, "accessModes": modes, "storageClassName": "", "hostPath": {"path": str(folder)},
+                "claimRef": {"namespace": self.namespace, "name": "checkpoints"}}},
+            {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "checkpoints"}, "spec": {
+                "accessModes": modes, "storageClassName": "", "volumeName": name, "resources": {"requests": size}}}]}))
+        return "checkpoints"
+
+    def status(self):
+        return self.get("tj", "digits").get("status", {})
+
+    def pods(self):
+        """The job's pods by name, without those that are going or gone."""
+        items = self.get("pods", "--selector=training.ringmaster.dev/job=digits")["items"]
+        return {item["metadata"]["name"]: item for item in items
+                if not item["metadata"].get("deletionTimestamp") and item["status"]["phase"] in ("Pending", "Running")}
+
+    def wait(self, condition, what):
+        return wait_until(condition, what, deadline=PATIENCE, between=0.2)
+
+    def wait_for_step(self, step):
+        def reached():
+            status = self.status()
+            if status.get("state") in ("Succeeded", "Failed"):
+                raise AssertionError(f"the job has ended before step {step}")
+            return status.get("progress", {}).get("step", 0) >= step
+        self.wait(reached, lambda: f"step {step}; the status is {json.dumps(self.status())}")
+
+    def wait_for_checkpoint(self):
+        """A job that has something to lose, and a place to go on from."""
+        self.wait(lambda: self.status().get("checkpoints"), lambda: f"a checkpoint; the status is {json.dumps(self.status())}")
+
+    def result(self):
+        """(digest, steps) of the job when it has succeeded."""
+        self.wait(lambda: self.status().get("state") in ("Succeeded", "Failed"), lambda: f"the end; the status is {json.dumps(self.status())}")
+        status = self.status()
+        self.assertEqual(status["state"], "Succeeded", json.dumps(status))
+        message = next(item["message"] for item in status["conditions"] if item["type"] == "Succeeded")
+        match = re.fullmatch(r"Trained (\d+) steps to accuracy [0-9.]+; weights sha256:([0-9a-f]{64})\.", message)
+        self.assertTrue(match, message)
+        return match[2], int(match[1])
+
+    def causes(self):
+        return {name: count for name, count in self.status().get("restarts", {}).get("byCause", {}).items() if count}
+
+    # Bad luck.
+
+    def kill(self, pod, program, number=signal.SIGKILL):
+        """Kills a program inside of a pod, as the node's kernel would."""
+        uid = pod["metadata"]["uid"]
+        found = [pid for pid, _, command in processes() if command and command[0].endswith(program)
+                 and f"RINGMASTER_POD_UID={uid}".encode() in pathlib.Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")]
+        self.assertEqual(len(found), 1, f"{program} of {pod['metadata']['name']}: {found}")
+        os.kill(found[0], number)
+
+
+def namespace(name=None):
+    named = {"name": name} if name else {"generateName": "test-"}
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {**named, "labels": RESTRICTED}}
