@@ -1,6 +1,7 @@
 # Ringmaster's everyday commands. `make help` lists them.
 SHELL := /bin/bash
 JOBS ?= $(shell nproc)
+TEST_JOBS ?= $(shell expr $(JOBS) + 1)  # many tests wait more than they compute
 PRESET ?= release
 BIN := build/$(PRESET)/bin
 
@@ -30,7 +31,7 @@ demo: build ## Train a network on handwritten digits with four workers, through 
 .PHONY: test
 test: build ## Build and run every test.
 	@cmake --build --preset $(PRESET) -j $(JOBS) --target tests
-	@tests/cluster/ctest --preset $(PRESET) -j $(JOBS)
+	@tests/cluster/ctest --preset $(PRESET) -j $(TEST_JOBS)
 
 .PHONY: e2e
 e2e: build ## Install the chart on two real nodes, train, kill, drain. Needs root; touches nothing of this machine.
@@ -56,7 +57,7 @@ asan: ## Run the tests under AddressSanitizer and UndefinedBehaviorSanitizer.
 tsan: ## Run the tests labelled `threads` under ThreadSanitizer.
 	@$(MAKE) configure PRESET=tsan
 	@cmake --build --preset tsan -j $(JOBS) --target threads_tests
-	@ctest --preset tsan -j $(JOBS)
+	@ctest --preset tsan -j $(TEST_JOBS)
 
 .PHONY: lint
 lint: configure ## Check format, include rules and that generated files are current.
