@@ -1,7 +1,8 @@
 # Ringmaster's everyday commands. `make help` lists them.
 SHELL := /bin/bash
 JOBS ?= $(shell nproc)
-TEST_JOBS ?= $(shell expr $(JOBS) + 1)  # many tests wait more than they compute
+# Many tests wait more than they compute.
+TEST_JOBS ?= $(shell expr $(JOBS) + 1)
 PRESET ?= release
 BIN := build/$(PRESET)/bin
 

@@ -1,16 +1,14 @@
 #include "cli/get_command.h"
 
 #include <algorithm>
-#include <charconv>
-#include <cstdint>
 #include <cstdio>
 #include <filesystem>
-#include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "cli/failure.h"
+#include "cli/job_view.h"
 #include "cli/run_directory.h"
 #include "cli/snapshot.h"
 #include "cli/text.h"
@@ -38,15 +36,6 @@ std::string LossText(const Json& job) {
   return loss != nullptr && loss->is_number() ? fmt::format("{:.3f}", loss->get<double>()) : kNone;
 }
 
-// When it was last told. Events carry whole seconds; those of one second are told apart by the
-// store's count of writes.
-std::pair<std::string, std::uint64_t> Moment(const Json* event) {
-  const std::string version = kube::ResourceVersion(*event);
-  std::uint64_t write = 0;
-  std::from_chars(version.data(), version.data() + version.size(), write);
-  return {kube::FindString(*event, {"lastTimestamp"}), write};
-}
-
 }  // namespace
 
 std::string JobTable(const std::vector<Json>& jobs, Time now) {
@@ -66,7 +55,7 @@ std::string JobTable(const std::vector<Json>& jobs, Time now) {
 std::string EventTable(const std::vector<Json>& events, Time now) {
   std::vector<const Json*> ordered;
   for (const Json& event : events) ordered.push_back(&event);
-  std::ranges::sort(ordered, {}, Moment);
+  std::ranges::sort(ordered, {}, [](const Json* event) { return MomentOf(*event); });
   std::vector<std::vector<std::string>> rows{{"LAST SEEN", "TYPE", "REASON", "MESSAGE"}};
   for (const Json* event : ordered) {
     rows.push_back({Age(kube::FindString(*event, {"lastTimestamp"}), now),

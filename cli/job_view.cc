@@ -1,6 +1,7 @@
 #include "cli/job_view.h"
 
 #include <algorithm>
+#include <charconv>
 #include <map>
 #include <string.h>
 
@@ -114,6 +115,13 @@ std::string HowItEnded(const Json& pod) {
   if (*code <= 128) return fmt::format("exit code {}", *code);
   const char* name = ::sigabbrev_np(static_cast<int>(*code - 128));
   return name == nullptr ? fmt::format("exit code {}", *code) : fmt::format("killed (SIG{})", name);
+}
+
+Moment MomentOf(const Json& event) {
+  const std::string version = kube::ResourceVersion(event);
+  std::uint64_t write = 0;
+  std::from_chars(version.data(), version.data() + version.size(), write);
+  return {kube::FindString(event, {"lastTimestamp"}), write};
 }
 
 }  // namespace ringmaster::cli

@@ -2,7 +2,9 @@
 #ifndef RINGMASTER_CLI_JOB_VIEW_H_
 #define RINGMASTER_CLI_JOB_VIEW_H_
 
+#include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cli/view.h"
@@ -18,6 +20,11 @@ JobView ViewOf(const std::string& name, const training::v1alpha1::TrainingJob& j
 
 // How a pod ended, for people: "killed (SIGKILL)", "exit code 3". Empty while it has not.
 std::string HowItEnded(const kube::Json& pod);
+
+// When an event was last told; events are shown in this order. They carry whole seconds: those of
+// one second are told apart by the store's count of writes.
+using Moment = std::pair<std::string, std::uint64_t>;
+Moment MomentOf(const kube::Json& event);
 
 }  // namespace ringmaster::cli
 

@@ -116,16 +116,15 @@ void JobWatch::PrintHeader() {
 
 void JobWatch::PrintEvents() {
   if (!header_printed_) return;
-  std::vector<std::pair<std::string, std::string>> lines;  // by time
+  std::vector<std::pair<Moment, std::string>> lines;
   for (const kube::ObjectPtr& event : ListAll(cluster_.store(), kube::kEvent, key_.ns)) {
     const int64_t count = std::max<int64_t>(1, kube::FindInt(*event, {"count"}).value_or(1));
     if (std::exchange(events_[kube::Name(*event)], count) == count) continue;
     if (kQuietReasons.contains(kube::FindString(*event, {"reason"}))) continue;
-    lines.emplace_back(kube::FindString(*event, {"lastTimestamp"}),
-                       kube::FindString(*event, {"message"}));
+    lines.emplace_back(MomentOf(*event), kube::FindString(*event, {"message"}));
   }
-  std::ranges::stable_sort(lines, {}, &std::pair<std::string, std::string>::first);
-  for (const auto& [time, message] : lines) Say("  " + message);
+  std::ranges::sort(lines);
+  for (const auto& [moment, message] : lines) Say("  " + message);
 }
 
 // On a terminal, broken between words; elsewhere a line is what scripts read.

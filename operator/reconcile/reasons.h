@@ -11,7 +11,7 @@ inline constexpr char kConditionDraining[] = "Draining";    // workers checkpoin
 inline constexpr char kConditionSameBits[] = "SameBits";  // all run the kernels of the first round
 inline constexpr char kConditionResizing[] = "Resizing";  // workers checkpoint, to change number
 inline constexpr char kConditionSuspended[] = "Suspended";  // no pods, because the spec says so
-inline constexpr char kConditionCheckpoints[] = "CheckpointsHealthy";  // the last one was written
+inline constexpr char kConditionCheckpoints[] = "CheckpointsHealthy";  // the last one is whole
 inline constexpr char kConditionSucceeded[] = "Succeeded";
 inline constexpr char kConditionFailed[] = "Failed";
 
