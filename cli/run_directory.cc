@@ -1,8 +1,6 @@
 #include "cli/run_directory.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <fmt/format.h>
@@ -52,14 +50,7 @@ absl::Status RunDirectory::SetAside() {
 }
 
 absl::StatusOr<bool> RunDirectory::IsLocked() const {
-  const std::string path = path_ / kLockName;
-  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!fd.valid() && errno == ENOENT) return false;
-  if (!fd.valid()) return ErrnoStatus(errno, path);
-  struct flock lock {};  // the kind that FileLock takes
-  lock.l_type = F_WRLCK;
-  if (::fcntl(fd.get(), F_OFD_GETLK, &lock) != 0) return ErrnoStatus(errno, path);
-  return lock.l_type != F_UNLCK;
+  return FileLock::IsHeld(path_ / kLockName);
 }
 
 bool RunDirectory::HasJournal() const {

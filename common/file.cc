@@ -125,4 +125,13 @@ absl::StatusOr<FileLock> FileLock::Acquire(const std::filesystem::path& path,
   return FileLock(std::move(fd));
 }
 
+absl::StatusOr<bool> FileLock::IsHeld(const std::filesystem::path& path) {
+  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd.valid() && errno == ENOENT) return false;
+  if (!fd.valid()) return ErrnoStatus(errno, path.string());
+  struct flock lock = WholeFile();
+  if (::fcntl(fd.get(), F_OFD_GETLK, &lock) != 0) return ErrnoStatus(errno, path.string());
+  return lock.l_type != F_UNLCK;
+}
+
 }  // namespace ringmaster

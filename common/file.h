@@ -53,12 +53,17 @@ absl::Status SyncDirectory(const std::filesystem::path& directory);
 // As `mkdir -p`.
 absl::Status MakeDirectories(const std::filesystem::path& directory);
 
-// An advisory lock on a file, held until the object goes. kAlreadyExists, with the holder's content
-// of the file, if another process has it. The file then holds `content` (a process id, say).
+// An advisory lock on a file, held until the object goes.
 class FileLock {
  public:
+  // Makes the file where there is none; it then holds `content` (a process id, say).
+  // kAlreadyExists, with the holder's content of the file, if another has the lock.
   static absl::StatusOr<FileLock> Acquire(const std::filesystem::path& path,
                                           const std::string& content);
+
+  // Whether somebody holds it now. Takes nothing, so that nobody who wants it meanwhile is refused.
+  // False where there is no such file.
+  static absl::StatusOr<bool> IsHeld(const std::filesystem::path& path);
 
  private:
   explicit FileLock(UniqueFd fd) : fd_(std::move(fd)) {}

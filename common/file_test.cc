@@ -62,7 +62,12 @@ TEST_F(FileTest, SecondLockOfAFileNamesItsHolder) {
 }
 
 TEST_F(FileTest, LockIsFreeAgainWhenItsHolderIsGone) {
-  { const auto first = FileLock::Acquire(directory_ / "lock", "process 12"); }
+  EXPECT_FALSE(FileLock::IsHeld(directory_ / "lock").value()) << "there is no file yet";
+  {
+    const auto first = FileLock::Acquire(directory_ / "lock", "process 12");
+    EXPECT_TRUE(FileLock::IsHeld(directory_ / "lock").value());
+  }
+  EXPECT_FALSE(FileLock::IsHeld(directory_ / "lock").value());
   EXPECT_TRUE(FileLock::Acquire(directory_ / "lock", "process 13").ok());
 }
 
