@@ -19,8 +19,8 @@ BodyBuffer::Appended BodyBuffer::Append(std::string_view bytes,
     EndLocked(limits_.max_bytes != 0
                   ? absl::ResourceExhaustedError(
                         fmt::format("the answer has more than {} bytes", limits_.max_bytes))
-                  : absl::OutOfRangeError(fmt::format("a watch event has more than {} bytes",
-                                                      limits_.max_line_bytes)),
+                  : absl::OutOfRangeError(
+                        fmt::format("a line has more than {} bytes", limits_.max_line_bytes)),
               /*at_once=*/limits_.max_bytes != 0);
     return Appended::kRefused;
   }
@@ -69,12 +69,22 @@ absl::StatusOr<std::string> BodyBuffer::TakeLine(SteadyTime deadline) {
     ResumeLocked(lock);
     if (line->size() > limits_.max_line_bytes) {
       return absl::OutOfRangeError(
-          fmt::format("a watch event has more than {} bytes", limits_.max_line_bytes));
+          fmt::format("a line has more than {} bytes", limits_.max_line_bytes));
     }
     return *std::move(line);
   }
-  if (!ready) return absl::DeadlineExceededError("no event came in time");
+  if (!ready) return absl::DeadlineExceededError("nothing came in time");
+  if (end_->ok() && taken_ < bytes_.size()) {
+    std::string rest = bytes_.substr(taken_);
+    taken_ = searched_ = bytes_.size();
+    return rest;
+  }
   return end_->ok() ? absl::UnavailableError("the stream ended") : *end_;
+}
+
+bool BodyBuffer::IsExhausted() {
+  std::lock_guard lock(mutex_);
+  return end_ && end_->ok() && taken_ == bytes_.size();
 }
 
 std::optional<std::string> BodyBuffer::LineLocked() {
@@ -100,7 +110,7 @@ void BodyBuffer::ResumeLocked(std::unique_lock<std::mutex>& lock) {
 
 void BodyBuffer::Stop() {
   std::unique_lock lock(mutex_);
-  end_ = absl::CancelledError("the watch was stopped");
+  end_ = absl::CancelledError("the stream was stopped");
   at_once_ = true;
   changed_.notify_all();
   if (!resume_) return;

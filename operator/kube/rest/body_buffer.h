@@ -1,8 +1,9 @@
 // The body of one answer on its way from the sockets' threads to the caller's.
 //
 // The writer appends what arrives and is told to pause when the reader lags; the reader waits for
-// the whole body, or takes one line after another (a watch sends one event a line). Both ends may
-// end it: the writer when the answer is over, the reader when it has lost interest.
+// the whole body, or takes one line after another (a watch sends one event a line, a log is lines
+// anyway). Both ends may end it: the writer when the answer is over, the reader when it has lost
+// interest.
 //
 // Thread-safe, for one writer and one reader; Stop may be called by anyone.
 #ifndef RINGMASTER_OPERATOR_KUBE_REST_BODY_BUFFER_H_
@@ -46,8 +47,11 @@ class BodyBuffer {
   // kResourceExhausted for a body over its limit, or kCancelled.
   absl::StatusOr<std::string> TakeAll(SteadyTime deadline);
   // The next line without its end; kOutOfRange for one over its limit. Lines that came before the
-  // end are handed out before it.
+  // end are handed out before it, and so is what stands behind the last line end where the answer
+  // was whole.
   absl::StatusOr<std::string> TakeLine(SteadyTime deadline);
+  // Whether the answer came whole and every line of it was handed out.
+  bool IsExhausted();
 
   // A reader that waits gets kCancelled at once, and so does every later one.
   void Stop();

@@ -232,4 +232,12 @@ absl::Status RestClient::Delete(const ResourceType& type, const ObjectKey& key,
   return caller_->Call(std::move(request), /*repeatable=*/true).status();
 }
 
+absl::Status RestClient::Scale(const ResourceType& type, const ObjectKey& key,
+                               std::int64_t replicas) {
+  RM_ASSIGN_OR_RETURN(const std::string path, ObjectPath(type, key));
+  const Json patch = {{"spec", {{"replicas", replicas}}}};
+  RM_ASSIGN_OR_RETURN(HttpRequest request, WithBody("PATCH", path + "/scale", kMergePatch, patch));
+  return caller_->Call(std::move(request), /*repeatable=*/true).status();
+}
+
 }  // namespace ringmaster::kube::rest

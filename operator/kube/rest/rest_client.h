@@ -1,4 +1,5 @@
-// kube::Client over the API server's REST interface, and the reviewer of tokens that goes with it.
+// kube::Client over the API server's REST interface, the reviewer of tokens that goes with it, and
+// what only a real cluster has: logs of pods, the scale subresource.
 //
 //   RM_ASSIGN_OR_RETURN(rest::Config config, rest::LoadDefault({}));
 //   RM_ASSIGN_OR_RETURN(auto client, rest::RestClient::Connect(std::move(config), {}));
@@ -32,6 +33,7 @@
 #include "absl/status/statusor.h"
 #include "operator/kube/client.h"
 #include "operator/kube/rest/config.h"
+#include "operator/kube/rest/pod_log.h"
 #include "operator/kube/token_reviewer.h"
 
 namespace ringmaster::kube::rest {
@@ -105,6 +107,14 @@ class RestClient final : public Client, public TokenReviewer {
                              const ApplyOptions& options) override;
   absl::Status Delete(const ResourceType& type, const ObjectKey& key,
                       const DeleteOptions& options) override;
+
+  // Opens what a container has written. kNotFound: no such pod. kInvalidArgument: the container has
+  // not started yet, or there is none of that name; the message says which.
+  absl::StatusOr<std::unique_ptr<LogStream>> Log(const ObjectKey& pod, const LogOptions& options);
+
+  // Sets the replicas of an object through its scale subresource, whoever set them before. Errors
+  // as of Patch.
+  absl::Status Scale(const ResourceType& type, const ObjectKey& key, std::int64_t replicas);
 
   // By a TokenReview. kUnauthenticated also when the token is good but not bound to a pod.
   absl::StatusOr<PodIdentity> ReviewToken(std::string_view token,

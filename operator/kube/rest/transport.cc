@@ -73,6 +73,7 @@ class Lines : public LineStream {
   absl::StatusOr<std::string> Next(SteadyTime deadline) override {
     return exchange_->body()->TakeLine(deadline);
   }
+  bool IsExhausted() const override { return exchange_->body()->IsExhausted(); }
   void Stop() override { exchange_->Cancel(); }
 
  private:

@@ -62,6 +62,8 @@ class LineStream {
   // kOutOfRange: a line is too long. kUnavailable: the stream is over, or nothing was heard for
   // stream_idle_timeout.
   virtual absl::StatusOr<std::string> Next(SteadyTime deadline) = 0;
+  // Whether the server ended it in good order and every line was handed out.
+  virtual bool IsExhausted() const = 0;
   virtual void Stop() = 0;
 };
 
