@@ -6,8 +6,8 @@
 #include <fmt/format.h>
 
 #include "proto/plugin/cel.h"
-#include "proto/plugin/yaml_writer.h"
 #include "proto/schema/path.h"
+#include "proto/schema/yaml_writer.h"
 
 namespace ringmaster::plugin {
 namespace {
@@ -196,7 +196,8 @@ std::string CrdYaml(const schema::Message& kind) {
                       {"names", std::move(names)},
                       {"scope", "Namespaced"},
                       {"versions", Json::array({version})}}}};
-  return "# Generated from proto/ by protoc-gen-ringmaster. Do not edit.\n---\n" + ToYaml(crd);
+  return "# Generated from proto/ by protoc-gen-ringmaster. Do not edit.\n---\n" +
+         schema::ToYaml(crd);
 }
 
 }  // namespace ringmaster::plugin

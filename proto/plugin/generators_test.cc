@@ -14,7 +14,7 @@
 #include "proto/plugin/crd.h"
 #include "proto/plugin/docs.h"
 #include "proto/plugin/schema_builder.h"
-#include "proto/plugin/yaml_writer.h"
+#include "proto/schema/yaml_writer.h"
 #include "ringmaster/api/options.pb.h"
 
 namespace ringmaster::plugin {
@@ -166,16 +166,16 @@ TEST(CppHeaderTest, WritesMembersInTheOrderOfUse) {
 
 TEST(YamlWriterTest, QuotesWhatYamlWouldTakeForSomethingElse) {
   EXPECT_EQ(
-      ToYaml({{"plain", "a b"},
-              {"yes", "No"},
-              {"colon", "a: b"},
-              {"number", "1"},
-              {"empty", ""},
-              {"dash", "- x"}}),
+      schema::ToYaml({{"plain", "a b"},
+                      {"yes", "No"},
+                      {"colon", "a: b"},
+                      {"number", "1"},
+                      {"empty", ""},
+                      {"dash", "- x"}}),
       "colon: \"a: b\"\ndash: \"- x\"\nempty: \"\"\nnumber: \"1\"\nplain: a b\n\"yes\": \"No\"\n");
-  EXPECT_EQ(
-      ToYaml({{"list", {{{"a", 1}, {"b", {1, 2}}}, "x", Json::object()}}, {"none", Json::array()}}),
-      "list:\n- a: 1\n  b:\n  - 1\n  - 2\n- x\n- {}\nnone: []\n");
+  EXPECT_EQ(schema::ToYaml({{"list", {{{"a", 1}, {"b", {1, 2}}}, "x", Json::object()}},
+                            {"none", Json::array()}}),
+            "list:\n- a: 1\n  b:\n  - 1\n  - 2\n- x\n- {}\nnone: []\n");
 }
 
 }  // namespace

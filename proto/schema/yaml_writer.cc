@@ -1,4 +1,4 @@
-#include "proto/plugin/yaml_writer.h"
+#include "proto/schema/yaml_writer.h"
 
 #include <cctype>
 #include <set>
@@ -6,7 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
-namespace ringmaster::plugin {
+namespace ringmaster::schema {
 namespace {
 
 using Json = nlohmann::json;
@@ -80,4 +80,4 @@ std::string ToYaml(const Json& value) {
   return out;
 }
 
-}  // namespace ringmaster::plugin
+}  // namespace ringmaster::schema
