@@ -36,9 +36,15 @@ std::string LossText(const Json& job) {
   return loss != nullptr && loss->is_number() ? fmt::format("{:.3f}", loss->get<double>()) : kNone;
 }
 
+// 0 stands for none yet.
+std::string NumberText(const Json& job, kube::FieldPath path) {
+  const int64_t number = kube::FindInt(job, path).value_or(0);
+  return number == 0 ? kNone : fmt::format("{}", number);
+}
+
 }  // namespace
 
-std::string JobTable(const std::vector<Json>& jobs, Time now) {
+std::string JobTable(const std::vector<Json>& jobs, Time now, const JobColumns& columns) {
   std::vector<std::vector<std::string>> rows{
       {"NAME", "STATE", "WORKERS", "STEP", "LOSS", "RESTARTS", "AGE"}};
   for (const Json& job : jobs) {
@@ -48,6 +54,17 @@ std::string JobTable(const std::vector<Json>& jobs, Time now) {
          OrNone(kube::FindString(job, {"status", "progress", "summary"})), LossText(job),
          fmt::format("{}", kube::FindInt(job, {"status", "restarts", "total"}).value_or(0)),
          Age(kube::FindString(job, {"metadata", "creationTimestamp"}), now)});
+  }
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const Json* job = i == 0 ? nullptr : &jobs[i - 1];
+    if (columns.wide) {
+      rows[i].push_back(job == nullptr ? "ROUND" : NumberText(*job, {"status", "round"}));
+      rows[i].push_back(job == nullptr
+                            ? "CHECKPOINT"
+                            : NumberText(*job, {"status", "progress", "lastCheckpointStep"}));
+    }
+    if (columns.ns)
+      rows[i].insert(rows[i].begin(), job == nullptr ? "NAMESPACE" : kube::Namespace(*job));
   }
   return FormatTable(rows);
 }

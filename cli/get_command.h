@@ -21,8 +21,15 @@ struct GetOptions {
 // job that cannot be read is named on standard error and the others are shown.
 int Get(const GetOptions& options);
 
+// Columns beside those that `kubectl get tj` shows.
+struct JobColumns {
+  bool ns = false;    // in front: the namespace
+  bool wide = false;  // behind: round and newest checkpoint
+};
+
 // The columns that `kubectl get tj` shows, header first. Pure.
-std::string JobTable(const std::vector<nlohmann::json>& jobs, Time now);
+std::string JobTable(const std::vector<nlohmann::json>& jobs, Time now,
+                     const JobColumns& columns = {});
 
 // LAST SEEN, TYPE, REASON, MESSAGE, in the order of time. Pure.
 std::string EventTable(const std::vector<nlohmann::json>& events, Time now);

@@ -25,6 +25,14 @@ TEST(GetCommandTest, TableHasTheColumnsOfKubectl) {
             "vgg     –        –        –        –      0         –\n");
 }
 
+TEST(GetCommandTest, WideTableAddsNamespaceRoundAndCheckpoint) {
+  const json job = {{"metadata", {{"name", "digits"}, {"namespace", "ml"}}},
+                    {"status", {{"round", 2}, {"progress", {{"lastCheckpointStep", 250}}}}}};
+  EXPECT_EQ(JobTable({job}, kNow, {.ns = true, .wide = true}),
+            "NAMESPACE  NAME    STATE  WORKERS  STEP  LOSS  RESTARTS  AGE  ROUND  CHECKPOINT\n"
+            "ml         digits  –      –        –     –     0         –    2      250\n");
+}
+
 TEST(GetCommandTest, EventsAreInTheOrderOfTime) {
   const json later = {{"lastTimestamp", "2026-01-01T00:00:20Z"},
                       {"type", "Warning"},

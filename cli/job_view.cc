@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "common/contract.h"
+#include "cli/pod_name.h"
 #include "operator/kube/object.h"
 
 namespace ringmaster::cli {
@@ -17,22 +17,12 @@ namespace {
 namespace v1 = training::v1alpha1;
 using kube::Json;
 
-int LabelNumber(const Json& pod, std::string_view label) {
-  const std::string text = kube::Label(pod, label).value_or("");
-  return text.empty() || text.find_first_not_of("0123456789") != std::string::npos
-             ? -1
-             : std::stoi(text);
-}
-
 // The latest incarnation of each index.
 std::map<int, kube::ObjectPtr> LatestPods(const std::vector<kube::ObjectPtr>& pods) {
   std::map<int, kube::ObjectPtr> latest;
   for (const kube::ObjectPtr& pod : pods) {
-    kube::ObjectPtr& slot = latest[LabelNumber(*pod, contract::kLabelIndex)];
-    if (slot == nullptr || LabelNumber(*slot, contract::kLabelIncarnation) <
-                               LabelNumber(*pod, contract::kLabelIncarnation)) {
-      slot = pod;
-    }
+    kube::ObjectPtr& slot = latest[IndexOf(*pod)];
+    if (slot == nullptr || IncarnationOf(*slot) < IncarnationOf(*pod)) slot = pod;
   }
   return latest;
 }

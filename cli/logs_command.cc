@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <chrono>
 #include <cstdio>
 #include <fcntl.h>
@@ -14,6 +13,7 @@
 #include <fmt/format.h>
 
 #include "cli/failure.h"
+#include "cli/pod_name.h"
 #include "cli/run_directory.h"
 #include "cli/signals.h"
 #include "cli/snapshot.h"
@@ -26,20 +26,6 @@ namespace ringmaster::cli {
 namespace {
 
 constexpr auto kLookEvery = std::chrono::milliseconds(200);
-
-// "<job>-<index>-<incarnation>" to its two numbers; nothing for another name.
-std::optional<std::pair<int, int>> ParsePodName(std::string_view name, const std::string& job) {
-  if (!name.starts_with(job + "-")) return std::nullopt;
-  name.remove_prefix(job.size() + 1);
-  int index = 0;
-  int incarnation = 0;
-  const char* end = name.data() + name.size();
-  auto parsed = std::from_chars(name.data(), end, index);
-  if (parsed.ec != std::errc() || parsed.ptr == end || *parsed.ptr != '-') return std::nullopt;
-  parsed = std::from_chars(parsed.ptr + 1, end, incarnation);
-  if (parsed.ec != std::errc() || parsed.ptr != end) return std::nullopt;
-  return std::pair(index, incarnation);
-}
 
 void PrintLines(std::string_view text, const std::string& prefix) {
   while (!text.empty()) {

@@ -1,5 +1,5 @@
-// The `ringmaster` command.
-#include <charconv>
+// The `ringmaster` command, for jobs of this machine. Under the name kubectl-ringmaster it is a
+// plugin of kubectl, for jobs of a cluster.
 #include <climits>
 #include <cstdio>
 #include <filesystem>
@@ -10,7 +10,9 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "cli/command_line.h"
 #include "cli/get_command.h"
+#include "cli/kubectl/plugin.h"
 #include "cli/logs_command.h"
 #include "cli/run_command.h"
 #include "cli/validate_command.h"
@@ -22,29 +24,11 @@
 namespace ringmaster::cli {
 namespace {
 
-constexpr char kSetHelp[] =
-    "Set a field over the manifest: path=value, as in spec.trainer.epochs=3. May be repeated.";
-
-// A whole number from `least` on.
-CLI::Validator Whole(int least) {
-  return CLI::Validator(
-      [least](const std::string& text) -> std::string {
-        int value = 0;
-        const char* end = text.data() + text.size();
-        const auto parsed = std::from_chars(text.data(), end, value);
-        if (parsed.ec != std::errc() || parsed.ptr != end)
-          return fmt::format("'{}' is not a whole number", text);
-        return value < least ? fmt::format("{} is less than {}", value, least) : "";
-      },
-      "");
-}
-
 void AddRun(CLI::App& app, std::function<int()>& command) {
   static RunOptions options;
   CLI::App* run = app.add_subcommand("run", "Train what a manifest describes, on this machine.");
   run->add_option("manifest", options.manifest, "The manifest, a YAML file.")->required();
-  run->add_option("-w,--workers", options.workers, "Number of workers, over spec.workers.replicas.")
-      ->check(Whole(INT_MIN));
+  run->add_option("-w,--workers", options.workers, kWorkersHelp)->check(Whole(INT_MIN));
   run->add_option("--set", options.set, kSetHelp)->allow_extra_args(false);
   run->add_flag("--plain", options.plain, "Print lines instead of a live view.");
   run->add_flag("--fresh", options.fresh, "Start over instead of resuming an unfinished run.");
@@ -98,15 +82,7 @@ int Main(int argc, char** argv) {
   AddValidate(app, command);
   AddGet(app, command);
   AddLogs(app, command);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? contract::kExitOk : contract::kExitUsage;
-  }
-  if (const absl::Status status = env::CheckAll(); !status.ok()) {
-    fmt::print(stderr, "{}\n", Message(status));
-    return contract::kExitUsage;
-  }
+  if (const auto code = ParseCommandLine(app, argc, argv)) return *code;
   if (print_config) {
     fmt::print("{}", env::Describe());
     return contract::kExitOk;
@@ -126,5 +102,9 @@ int Main(int argc, char** argv) {
 }  // namespace ringmaster::cli
 
 int main(int argc, char** argv) {
-  return ringmaster::cli::Main(argc, argv);
+  namespace cli = ringmaster::cli;
+  const std::string name = argc > 0 ? std::filesystem::path(argv[0]).filename().string() : "";
+  if (name == cli::kubectl::kCompleterName) return cli::kubectl::Complete(argc, argv);
+  if (name == cli::kubectl::kPluginName) return cli::kubectl::Main(argc, argv, RINGMASTER_VERSION);
+  return cli::Main(argc, argv);
 }

@@ -25,6 +25,7 @@ struct WorkerView {
 // A job at one moment.
 struct JobView {
   std::string name;
+  std::string place = "on this machine";  // where the workers are
   std::string model;  // "lenet-bn, 61,514 parameters"; empty until a worker has said it
   int batch = 0;
   int shards = 0;  // 0 for the plain ring

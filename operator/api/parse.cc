@@ -42,12 +42,14 @@ class ManifestParser {
       set_paths_.push_back(assignment.substr(0, assignment.find('=')));
     }
     object.erase("status");  // the operator's own; the API server would drop it too
+    Json written = object;
     Check(object);
     if (!diagnostics_.empty() || !set_errors_.empty()) return Failure();
     ParsedJob parsed;
     FromCheckedJson(object, parsed.job);
     ApplyDerivedDefaults(parsed.job.spec);
     parsed.object = std::move(object);
+    parsed.written = std::move(written);
     return parsed;
   }
 

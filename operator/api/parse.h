@@ -28,6 +28,9 @@ struct ParseOptions {
 struct ParsedJob {
   // What to hand to the API: the manifest with `set` and the schema's defaults, without a status.
   nlohmann::json object;
+  // The same without the defaults: what was written, for a server that fills them in itself and
+  // notes who owns which field.
+  nlohmann::json written;
   // The same, decoded, with the derived defaults too (defaults.h): what to show and to compute
   // with, not to store.
   training::v1alpha1::TrainingJob job;
