@@ -97,6 +97,15 @@ class Kubelet:
         path = self._folder / f"{name}.log"
         return path.read_text(errors="replace") if path.exists() else ""
 
+    def since(self, name):
+        """When the pod's container was started; None where it was not."""
+        with self._mutex:
+            return next((pod.since for pod in self._running.values() if pod.name == name), None)
+
+    def ended(self, name):
+        with self._mutex:
+            return all(pod.process.poll() is not None for pod in self._running.values() if pod.name == name)
+
     # The loop.
 
     def _run(self):
