@@ -3,12 +3,13 @@
 #   rm_library(NAME SRCS a.cc ... DEPS public_dep ... PRIVATE_DEPS private_dep ...)
 #   rm_binary(NAME SRCS main.cc ... DEPS ...)
 #   rm_test(NAME SRCS foo_test.cc ... DEPS ... LABELS unit|multiproc|conformance|e2e [threads] [cluster] [TIMEOUT seconds])
-#   rm_python_tests(FILES foo_test.py ... LABELS ... [TIMEOUT seconds])   one CTest per method of unittest files that know --list
+#   rm_python_tests(FILES foo_test.py ... LABELS ... [TIMEOUT seconds] [LAUNCHER command ...])   one CTest per method of unittest files that
+#       know --list; LAUNCHER runs what follows it
 #
 # A vendor's library (grpc, dnnl, yaml-cpp ...) is always a PRIVATE_DEPS of the adapter that wraps it.
 # The label `threads` says that the test also runs under ThreadSanitizer; such a test must not link
 # libraries that Debian builds without instrumentation and that synchronise (gRPC, OpenMP).
-# The label `node` says that the test needs a cluster with real nodes, and runs inside their namespaces, one test at a time: `make e2e`.
+# The label `node` says that the test needs a cluster with real nodes (`make e2e`); one such test runs at a time.
 # The label `cluster` says that the test needs tests/cluster: RINGMASTER_TEST_KUBECONFIG then names the kubeconfig of its administrator.
 include(GoogleTest)
 
@@ -48,18 +49,14 @@ function(rm_test_properties result labels timeout)
 endfunction()
 
 function(rm_python_tests)
-  cmake_parse_arguments(ARG "" "TIMEOUT" "FILES;LABELS" ${ARGN})
+  cmake_parse_arguments(ARG "" "TIMEOUT" "FILES;LABELS;LAUNCHER" ${ARGN})
   rm_test_properties(properties "${ARG_LABELS}" ${ARG_TIMEOUT})
-  set(inside "")
-  if("node" IN_LIST ARG_LABELS)
-    set(inside ${CMAKE_SOURCE_DIR}/tests/cluster/enter ${RINGMASTER_TEST_NODES})
-  endif()
   foreach(file ${ARG_FILES})
     execute_process(COMMAND ${Python3_EXECUTABLE} -B ${CMAKE_CURRENT_SOURCE_DIR}/${file} --list
       OUTPUT_VARIABLE tests OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
     string(REPLACE "\n" ";" tests "${tests}")
     foreach(test ${tests})
-      add_test(NAME ${test} COMMAND ${inside} ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/${file} ${test})
+      add_test(NAME ${test} COMMAND ${ARG_LAUNCHER} ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/${file} ${test})
       cmake_language(EVAL CODE "set_tests_properties(${test} PROPERTIES SKIP_RETURN_CODE 77 ${properties})")
     endforeach()
     set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${file})

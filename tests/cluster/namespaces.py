@@ -105,7 +105,7 @@ def _hierarchies():
     """The folders under which cgroups are made: one with version 2, one per controller with version 1."""
     if (CGROUPS / "cgroup.controllers").exists():
         return [CGROUPS]
-    return [path for path in CGROUPS.iterdir() if (path / "tasks").exists() and not path.is_symlink()]
+    return [path for path in CGROUPS.iterdir() if (path / "cgroup.procs").exists() and not path.is_symlink()]
 
 
 def make_cgroup(name):

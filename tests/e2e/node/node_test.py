@@ -1,8 +1,5 @@
 #!/usr/bin/env python3
 """The project on two real nodes: its images, its chart, the example's manifest as it is; then bad days. The bits are always a laptop's."""
-import pathlib
-import tempfile
-
 from node_test_case import DIGITS, SYSTEM, NodeTest, main
 
 OPERATORS = "--selector=app.kubernetes.io/component=operator"
@@ -17,7 +14,7 @@ class OnRealNodes(NodeTest):
         return self.get("lease", "ringmaster", namespace=SYSTEM)["spec"]["holderIdentity"]
 
     def test_the_examples_manifest_ends_as_on_a_laptop(self):
-        expected = self.weights_of_run(DIGITS, tempfile.mkdtemp(dir=self.folder))
+        expected = self.on_laptop(DIGITS.read_text())
         self.kubectl("apply", "-f", str(DIGITS))
         self.assertEqual(self.result(), expected)
         nodes = {item["spec"]["nodeName"] for item in self.get("pods")["items"]}
