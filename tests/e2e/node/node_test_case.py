@@ -17,6 +17,7 @@ TESTS = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(TESTS / folder) for folder in ("support", "cluster", "charts", "integration/kubernetes", "e2e")]
 import tools  # noqa: E402
 from cluster_test_case import kubectl  # noqa: E402
+from node import SANDBOX_IMAGE  # noqa: E402,F401
 from ringmaster_run import RINGMASTER, WEIGHTS  # noqa: E402
 from testing import ROOT, main, processes, wait_until  # noqa: E402,F401
 
@@ -24,7 +25,7 @@ SYSTEM = "ringmaster-system"
 DIGITS = ROOT / "examples/digits/job.yaml"
 PATIENCE = 240  # seconds for any one wait
 RESTRICTED = {"pod-security.kubernetes.io/enforce": "restricted"}
-LONG = {"epochs": 40}  # 900 steps: time for something to happen in the middle
+LONG = {"epochs": 60}  # 1,349 steps: time for something to happen in the middle
 
 
 class NodeTest(unittest.TestCase):
@@ -131,13 +132,18 @@ class NodeTest(unittest.TestCase):
 
     def result(self):
         """(digest, steps) of the job when it has succeeded."""
-        self.wait(lambda: self.status().get("state") in ("Succeeded", "Failed"), lambda: f"the end; the status is {json.dumps(self.status())}")
-        status = self.status()
-        self.assertEqual(status["state"], "Succeeded", json.dumps(status))
+        status = self.wait_for_end()
         message = next(item["message"] for item in status["conditions"] if item["type"] == "Succeeded")
         match = re.fullmatch(r"Trained (\d+) steps to accuracy [0-9.]+; weights sha256:([0-9a-f]{64})\.", message)
         self.assertTrue(match, message)
         return match[2], int(match[1])
+
+    def wait_for_end(self):
+        """The status of the job once it has succeeded."""
+        self.wait(lambda: self.status().get("state") in ("Succeeded", "Failed"), lambda: f"the end; the status is {json.dumps(self.status())}")
+        status = self.status()
+        self.assertEqual(status["state"], "Succeeded", json.dumps(status))
+        return status
 
     def causes(self):
         return {name: count for name, count in self.status().get("restarts", {}).get("byCause", {}).items() if count}
