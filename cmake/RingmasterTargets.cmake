@@ -11,6 +11,7 @@
 # libraries that Debian builds without instrumentation and that synchronise (gRPC, OpenMP).
 # The label `node` says that the test needs a cluster with real nodes (`make e2e`); one such test runs at a time.
 # The label `cluster` says that the test needs tests/cluster: RINGMASTER_TEST_KUBECONFIG then names the kubeconfig of its administrator.
+# With the label `gangs` besides it is a cluster of its own, whose scheduler starts pods together or not at all, for one test at a time.
 include(GoogleTest)
 
 function(rm_library name)
@@ -29,6 +30,7 @@ add_custom_target(tests)          # every test program
 add_custom_target(threads_tests)  # those that run under ThreadSanitizer
 
 set(RINGMASTER_TEST_CLUSTER ${CMAKE_BINARY_DIR}/test-cluster)
+set(RINGMASTER_TEST_GANGS ${CMAKE_BINARY_DIR}/test-gangs)
 set(RINGMASTER_TEST_NODES ${CMAKE_BINARY_DIR}/test-nodes)
 
 # The CTest properties that every test with these labels has.
@@ -38,7 +40,10 @@ function(rm_test_properties result labels timeout)
     string(APPEND environment ";RINGMASTER_TEST_SANITIZER=${RINGMASTER_SANITIZE}")
   endif()
   set(fixture "")
-  if("cluster" IN_LIST labels)
+  if("gangs" IN_LIST labels)
+    string(APPEND environment ";RINGMASTER_TEST_KUBECONFIG=${RINGMASTER_TEST_GANGS}/kubeconfig")
+    set(fixture "FIXTURES_REQUIRED test_gangs RESOURCE_LOCK test_gangs")
+  elseif("cluster" IN_LIST labels)
     string(APPEND environment ";RINGMASTER_TEST_KUBECONFIG=${RINGMASTER_TEST_CLUSTER}/kubeconfig")
     set(fixture "FIXTURES_REQUIRED test_cluster")
   elseif("node" IN_LIST labels)

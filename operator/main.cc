@@ -167,6 +167,13 @@ void AddClusterFlags(CLI::App& app, CLI::Option* mode, ClusterFlags& flags) {
   add("--worker-workspace", options.settings.workspace,
       "What relative paths of manifests start from, in the workers' containers.")
       ->capture_default_str();
+  add("--gang-scheduling", options.gang,
+      "Whose pod groups start workers together: auto (what the cluster has), native, volcano, "
+      "coscheduling, none.")
+      ->capture_default_str();
+  add("--gang-scheduler-name", options.settings.gang_scheduler,
+      "The scheduler that pods of a group name where their template names none; else volcano, or "
+      "scheduler-plugins-scheduler for coscheduling.");
   add("--concurrent-jobs", options.concurrent_jobs, "Jobs that are reconciled at once.")
       ->capture_default_str()
       ->check(CLI::Range(1, 1000));

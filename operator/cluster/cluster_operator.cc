@@ -28,6 +28,17 @@ std::string RandomHex() {
   return Hex({reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()});
 }
 
+constexpr char kAutoGang[] = "auto";
+
+absl::Status CheckGangName(const std::string& name) {
+  if (name == kAutoGang || name == "none") return absl::OkStatus();
+  for (const reconcile::GangApi& api : reconcile::kGangApis) {
+    if (name == api.name) return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      fmt::format("--gang-scheduling {}: it is auto, none, native, volcano or coscheduling", name));
+}
+
 // Whether the same may work in a moment.
 bool MayPass(const absl::Status& status) {
   return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status) ||
@@ -61,6 +72,7 @@ absl::StatusOr<std::unique_ptr<ClusterOperator>> ClusterOperator::Start(ClusterO
   }
   std::unique_ptr<ClusterOperator> made(new ClusterOperator(std::move(options), clients, clock));
   RM_RETURN_IF_ERROR(made->ElectionOptions().Validate());
+  RM_RETURN_IF_ERROR(CheckGangName(made->options_.gang));
   RM_RETURN_IF_ERROR(made->OpenEndpoints());
   made->runner_ = std::thread([op = made.get()] { op->Run(); });
   return made;
@@ -134,8 +146,26 @@ bool ClusterOperator::Try(const std::string& what, const std::function<absl::Sta
 
 absl::Status ClusterOperator::CheckCluster() {
   RM_RETURN_IF_ERROR(CheckCustomResource(clients_.work, options_.ns));
-  return CheckPermissions(
-      clients_.work, NeededPermissions(options_.ns, options_.own_ns, options_.name, SecretName()));
+  RM_RETURN_IF_ERROR(CheckPermissions(
+      clients_.work, NeededPermissions(options_.ns, options_.own_ns, options_.name, SecretName())));
+  return CheckGangs();
+}
+
+// One that was named must be allowed; of the others those that are.
+absl::Status ClusterOperator::CheckGangs() {
+  gangs_.clear();
+  for (const reconcile::GangApi& api : reconcile::kGangApis) {
+    if (options_.gang != kAutoGang && options_.gang != api.name) continue;
+    const absl::Status allowed = CheckGang(clients_.work, api, options_.ns);
+    if (options_.gang == kAutoGang && absl::IsPermissionDenied(allowed)) {
+      log::Info("gang scheduler not used: no rights",
+                {{"name", std::string(api.name)}, {"error", allowed}});
+      continue;
+    }
+    RM_RETURN_IF_ERROR(allowed);
+    gangs_.push_back(&api);
+  }
+  return absl::OkStatus();
 }
 
 absl::Status ClusterOperator::OpenRendezvous() {
@@ -188,8 +218,11 @@ void ClusterOperator::Lead() {
   if (const absl::Status started = manager_->Start(); !started.ok()) return End(started);
   rendezvous_->Activate();
   leads_ = true;
+  const reconcile::GangApi* gang = manager_->gang();
   log::Info("leading: reconciles and takes workers in",
-            {{"identity", identity_}, {"jobs", manager_->jobs().Size()}});
+            {{"identity", identity_},
+             {"jobs", manager_->jobs().Size()},
+             {"gang_scheduler", gang == nullptr ? "none" : std::string(gang->name)}});
 }
 
 manager::ManagerOptions ClusterOperator::MakeManagerOptions() {
@@ -202,6 +235,7 @@ manager::ManagerOptions ClusterOperator::MakeManagerOptions() {
   options.settings.worker_tokens = true;
   options.settings.restricted_pods = true;
   options.settings.checkpoint_directory.clear();
+  options.gang_apis = gangs_;
   options.workers = options_.concurrent_jobs;
   options.parallel_writes = options_.parallel_writes;
   options.observer = &metrics_;

@@ -22,6 +22,7 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -66,6 +67,10 @@ struct ClusterOptions {
   // Another place for /healthz and /readyz; none if empty.
   std::string health_address;
 
+  // Which gang scheduler's pod groups are made: "native", "volcano", "coscheduling"; "auto", the
+  // first of these that the cluster serves and the account has the rights for; "none".
+  std::string gang = "auto";
+
   // Images and times; what the rendezvous decides is filled in.
   reconcile::Settings settings;
   int concurrent_jobs = 4;   // reconciled at once
@@ -82,8 +87,8 @@ class ClusterOperator {
 
   // Opens the endpoints and begins. Everything that needs the API server goes on behind, and is
   // tried again until it answers. `clients` and `clock` must outlive the operator. kUnavailable
-  // when an endpoint's port is taken, kInvalidArgument for times that do not fit and where neither
-  // host nor rendezvous_endpoint is given.
+  // when an endpoint's port is taken, kInvalidArgument for times that do not fit, a gang scheduler
+  // that is none, and where neither host nor rendezvous_endpoint is given.
   static absl::StatusOr<std::unique_ptr<ClusterOperator>> Start(ClusterOptions options,
                                                                 Clients clients,
                                                                 const Clock& clock);
@@ -117,6 +122,7 @@ class ClusterOperator {
   // The runner's thread: Run, in this order.
   void Run();
   absl::Status CheckCluster();
+  absl::Status CheckGangs();
   absl::Status OpenRendezvous();
   void StandForElection();
   void Lead();
@@ -141,6 +147,7 @@ class ClusterOperator {
                                                     // call through live_manager_
   std::atomic<manager::Manager*> live_manager_ = nullptr;
   std::string authority_pem_;
+  std::vector<const reconcile::GangApi*> gangs_;  // set before Lead
   std::atomic<int> rendezvous_port_ = 0;
   std::atomic<bool> leads_ = false;  // with full caches
 

@@ -275,5 +275,15 @@ TEST_F(ClusterOperatorTest, RefusesWhatCannotWork) {
       absl::IsInvalidArgument(ClusterOperator::Start(options, clients, SystemClock()).status()));
 }
 
+TEST_F(ClusterOperatorTest, AGangSchedulerThatIsNoneIsRefused) {
+  ClusterOptions options = Options();
+  options.gang = "yarn";
+  Replica replica(*store_);
+  const auto op = ClusterOperator::Start(
+      options, {replica.work, replica.election, replica.reviewer}, SystemClock());
+  EXPECT_TRUE(absl::IsInvalidArgument(op.status()));
+  EXPECT_THAT(op.status().message(), HasSubstr("volcano"));
+}
+
 }  // namespace
 }  // namespace ringmaster::cluster

@@ -165,6 +165,16 @@ std::vector<Permission> NeededPermissions(const std::string& watched_ns, const s
   return all;
 }
 
+std::vector<Permission> GangPermissions(const reconcile::GangApi& api,
+                                        const std::string& watched_ns) {
+  std::vector<Permission> all;
+  for (const char* verb : {"get", "list", "watch", "create", "patch", "delete"}) {
+    all.push_back(
+        {std::string(api.type.group), std::string(api.type.plural), verb, watched_ns, ""});
+  }
+  return all;
+}
+
 absl::Status CheckCustomResource(kube::Client& client, const std::string& ns) {
   const std::string name = kube::kTrainingJob.Qualified();
   const absl::StatusOr<Json> crd = client.Get(kCustomResourceDefinition, {"", name});
@@ -205,6 +215,13 @@ absl::Status CheckPermissions(kube::Client& client, const std::vector<Permission
   return absl::PermissionDeniedError(fmt::format(
       "this operator's account may not {}: grant it what charts/ringmaster/files/rbac.json lists",
       fmt::join(missing, "; ")));
+}
+
+absl::Status CheckGang(kube::Client& client, const reconcile::GangApi& api, const std::string& ns) {
+  const absl::Status listed = client.List(api.type, ns, {.limit = 1}).status();
+  if (kube::IsNotFound(listed)) return absl::OkStatus();
+  RM_RETURN_IF_ERROR(listed);
+  return CheckPermissions(client, GangPermissions(api, ns));
 }
 
 }  // namespace ringmaster::cluster

@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "operator/kube/client.h"
+#include "operator/reconcile/gang_api.h"
 
 namespace ringmaster::cluster {
 
@@ -30,9 +31,14 @@ struct Permission {
 
 // What the operator does: in the watched namespace (empty: in all), with leases and the rendezvous'
 // secret in its own, and with TokenReviews. charts/ringmaster/files/rbac.json grants exactly this,
-// and to read the CustomResourceDefinition.
+// to read the CustomResourceDefinition, and GangPermissions.
 std::vector<Permission> NeededPermissions(const std::string& watched_ns, const std::string& own_ns,
                                           const std::string& lease, const std::string& secret);
+
+// What the operator does with pod groups of this API in the watched namespace (empty: in all). The
+// chart's file has it under the API's name.
+std::vector<Permission> GangPermissions(const reconcile::GangApi& api,
+                                        const std::string& watched_ns);
 
 // Whether the cluster serves TrainingJobs as this operator knows them. kFailedPrecondition, with
 // what to do, when the CustomResourceDefinition is not there; is older: it lacks fields or values
@@ -41,6 +47,10 @@ std::vector<Permission> NeededPermissions(const std::string& watched_ns, const s
 // whether TrainingJobs in `ns` can be listed is looked at. Errors of the client are returned as
 // they are.
 absl::Status CheckCustomResource(kube::Client& client, const std::string& ns);
+
+// Whether pod groups of this API may be used in `ns`. OK also where the cluster does not serve
+// them, which it may do later.
+absl::Status CheckGang(kube::Client& client, const reconcile::GangApi& api, const std::string& ns);
 
 // kPermissionDenied names everything that this account may not do, and what grants it. OK also
 // where the cluster does not answer such questions.

@@ -156,6 +156,16 @@ TEST(PreflightTest, NeedsWhatTheChartGrantsAndNothingElse) {
                     kube::kTrainingJob.Qualified());
   EXPECT_EQ(Granted(chart["watched"]), needed["watched"]);
   EXPECT_EQ(Granted(chart["own"]), needed["own"]);
+  std::set<std::string> gangs;
+  for (const reconcile::GangApi& api : reconcile::kGangApis) {
+    std::set<std::string> used;
+    for (const Permission& each : GangPermissions(api, "watched")) {
+      used.insert(each.verb + " " + each.group + "/" + each.resource + " " + each.name);
+    }
+    gangs.insert(std::string(api.name));
+    EXPECT_EQ(Granted(chart["gang"][std::string(api.name)]), used);
+  }
+  EXPECT_EQ(chart["gang"].size(), gangs.size());
   EXPECT_EQ(Granted(chart["cluster"]), needed[""]);
 }
 

@@ -64,6 +64,7 @@ void Informer::Run() {
     if (status.code() == absl::StatusCode::kCancelled) return;
     if (status.ok()) {
       pause = options_.backoff.initial;
+      if (!Served() && !Pause(options_.ask_again)) return;
       continue;
     }
     log::Warning("cannot list or watch", {{"resource", type_.Qualified()}, {"error", status}});
@@ -122,6 +123,10 @@ absl::StatusOr<int> Informer::EndWatch(const absl::Status& why) {
     const std::lock_guard lock(stream_mutex_);
     stream_.reset();
   }
+  if (IsUnknownKind(why)) {
+    resource_version_.clear();
+    return 0;
+  }
   if (!kube::IsExpired(why)) return why;
   log::Debug("the watch expired, listing again", {{"resource", type_.Qualified()}});
   resource_version_.clear();
@@ -131,9 +136,27 @@ absl::StatusOr<int> Informer::EndWatch(const absl::Status& why) {
   return 0;
 }
 
+bool Informer::IsUnknownKind(const absl::Status& status) const {
+  return options_.ask_again > Duration::zero() && kube::IsNotFound(status);
+}
+
 absl::StatusOr<int> Informer::Relist() {
   std::string version;
-  RM_ASSIGN_OR_RETURN(const std::vector<ObjectPtr> listed, ListAll(&version));
+  const absl::StatusOr<std::vector<ObjectPtr>> listed = ListAll(&version);
+  if (IsUnknownKind(listed.status())) {
+    const int changes = TakeIn({});
+    FinishList(/*served=*/false);
+    return changes > 0 ? changes : kNothing;
+  }
+  RM_RETURN_IF_ERROR(listed.status());
+  const int changes = TakeIn(*listed);
+  resource_version_ = version;
+  nothing_since_list_ = true;
+  FinishList(/*served=*/true);
+  return changes;
+}
+
+int Informer::TakeIn(const std::vector<ObjectPtr>& listed) {
   int changes = 0;
   std::set<ObjectKey> present;
   for (const ObjectPtr& object : listed) {
@@ -144,12 +167,18 @@ absl::StatusOr<int> Informer::Relist() {
     const ObjectKey key = kube::KeyOf(*object);
     if (!present.contains(key)) changes += Forget(key, object);
   }
-  resource_version_ = version;
-  nothing_since_list_ = true;
+  return changes;
+}
+
+void Informer::FinishList(bool served) {
   const std::lock_guard lock(mutex_);
+  if (options_.ask_again > Duration::zero() && (!synced_ || served_ != served)) {
+    log::Info(served ? "served by the cluster" : "not served by the cluster, will ask again",
+              {{"resource", type_.Qualified()}, {"version", std::string(type_.version)}});
+  }
+  served_ = served;
   synced_ = true;
   synced_changed_.notify_all();
-  return changes;
 }
 
 absl::StatusOr<std::vector<ObjectPtr>> Informer::ListAll(std::string* resource_version) {
@@ -210,6 +239,11 @@ void Informer::Reindex(const ObjectKey& key, const ObjectPtr& before, const Obje
 bool Informer::HasSynced() const {
   const std::lock_guard lock(mutex_);
   return synced_;
+}
+
+bool Informer::Served() const {
+  const std::lock_guard lock(mutex_);
+  return served_;
 }
 
 absl::Status Informer::WaitForSync(std::chrono::milliseconds timeout) {

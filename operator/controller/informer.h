@@ -53,6 +53,9 @@ class Informer {
     std::int64_t page = 500;     // objects per list call
     Backoff backoff{std::chrono::milliseconds(100),
                     std::chrono::seconds(30)};  // after a failed list or watch
+    // A kind that the server may not serve: there are no such objects then, and it is asked again
+    // after this long. Zero: it must serve it.
+    Duration ask_again = Duration::zero();
   };
 
   // `client` must outlive the informer.
@@ -85,6 +88,9 @@ class Informer {
   std::vector<ObjectPtr> ByIndex(std::string_view index, const std::string& value) const;
   std::size_t Size() const;
 
+  // Whether the server knew the kind when it was last asked.
+  bool Served() const;
+
   const kube::ResourceType& type() const { return type_; }
 
  private:
@@ -100,6 +106,9 @@ class Informer {
   // One step: a list when one is due, else the next event, for which it waits up to `timeout`.
   absl::StatusOr<int> Advance(std::chrono::milliseconds timeout);
   absl::StatusOr<int> Relist();
+  bool IsUnknownKind(const absl::Status& status) const;
+  int TakeIn(const std::vector<ObjectPtr>& listed);
+  void FinishList(bool served);
   absl::StatusOr<std::vector<ObjectPtr>> ListAll(std::string* resource_version);
   absl::Status OpenWatch();
   // After the watch has ended: 0 when a list will mend it at once, else `why`.
@@ -128,6 +137,7 @@ class Informer {
   std::map<ObjectKey, ObjectPtr> objects_;  // guarded by mutex_, as is all below
   std::map<std::string, Index, std::less<>> indices_;
   bool synced_ = false;
+  bool served_ = false;
   bool cancelled_ = false;
 
   std::thread thread_;

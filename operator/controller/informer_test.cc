@@ -1,5 +1,6 @@
 #include "operator/controller/informer.h"
 
+#include <future>
 #include <optional>
 
 #include <fmt/format.h>
@@ -213,6 +214,51 @@ TEST_F(BookmarkTest, BookmarksKeepAQuietWatchResumable) {
   Create("a", "red");
   EXPECT_EQ(*informer.Pump(), 1);
   EXPECT_EQ(lists, 1);
+}
+
+TEST_F(InformerTest, HasNothingOfAKindThatTheServerDoesNotServeUntilItDoes) {
+  Create("a");
+  client_.FailNext({.verb = Verb::kList}, absl::NotFoundError("no such resource"));
+  Informer informer(client_, kConfigMap, {.ask_again = std::chrono::minutes(5)});
+  Note(informer);
+  EXPECT_EQ(*informer.Pump(), 0);
+  EXPECT_TRUE(informer.HasSynced());
+  EXPECT_FALSE(informer.Served());
+  EXPECT_EQ(*informer.Pump(), 1);
+  EXPECT_TRUE(informer.Served());
+  EXPECT_EQ(changes_, "+a ");
+}
+
+TEST_F(InformerTest, ForgetsWhatItHasOfAKindThatIsServedNoMore) {
+  Create("a");
+  Informer informer(client_, kConfigMap, {.ask_again = std::chrono::minutes(5)});
+  Note(informer);
+  EXPECT_EQ(*informer.Pump(), 1);
+  client_.CutWatches();
+  client_.FailNext({.verb = Verb::kWatch}, absl::NotFoundError("no such resource"));
+  client_.FailNext({.verb = Verb::kList}, absl::NotFoundError("no such resource"));
+  EXPECT_TRUE(absl::IsUnavailable(informer.Pump().status()));
+  EXPECT_EQ(*informer.Pump(), 1);
+  EXPECT_FALSE(informer.Served());
+  EXPECT_EQ(changes_, "+a -a ");
+}
+
+TEST_F(InformerTest, AsksAgainByItselfForAKindThatWasNotServed) {
+  client_.FailNext({.verb = Verb::kList}, absl::NotFoundError("no such resource"));
+  Create("a");
+  Informer informer(client_, kConfigMap, {.ask_again = std::chrono::milliseconds(1)});
+  std::promise<void> seen;
+  informer.AddHandler([&](const ObjectPtr&, const ObjectPtr&) { seen.set_value(); });
+  informer.Start();
+  EXPECT_EQ(seen.get_future().wait_for(std::chrono::seconds(60)), std::future_status::ready);
+  informer.Stop();
+}
+
+TEST_F(InformerTest, AKindThatMustBeServedIsAnErrorWhereItIsNot) {
+  client_.FailNext({.verb = Verb::kList}, absl::NotFoundError("no such resource"));
+  Informer informer(client_, kConfigMap, {});
+  EXPECT_TRUE(absl::IsNotFound(informer.Pump().status()));
+  EXPECT_FALSE(informer.HasSynced());
 }
 
 }  // namespace

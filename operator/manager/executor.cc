@@ -9,6 +9,7 @@
 #include "operator/kube/errors.h"
 #include "operator/kube/object.h"
 #include "operator/manager/parallel.h"
+#include "operator/reconcile/reasons.h"
 
 namespace ringmaster::manager {
 namespace {
@@ -81,26 +82,36 @@ absl::Status Executor::Write(const Json& job, const reconcile::Decision& decisio
 
 absl::Status Executor::WriteOne(const Json& job, const reconcile::Action& action) {
   const std::string ns = kube::Namespace(job);
-  return std::visit(Overloaded{
-                        [&](const reconcile::CreatePod& create) {
-                          return CreateOwned(job, kube::kPod, create.pod);
-                        },
-                        [&](const reconcile::CreateService& create) {
-                          return CreateOwned(job, kube::kService, create.service);
-                        },
-                        [&](const reconcile::DeletePod& pod) {
-                          return DeleteThis(kube::kPod, {ns, pod.name}, pod.uid);
-                        },
-                        [&](const reconcile::DeleteService& service) {
-                          return DeleteThis(kube::kService, {ns, service.name}, service.uid);
-                        },
-                        [&](const reconcile::DeleteJob& gone) {
-                          return DeleteThis(kube::kTrainingJob, kube::KeyOf(job), gone.uid);
-                        },
-                        [](const reconcile::RecordEvent&) { return absl::OkStatus(); },
-                        [](const reconcile::SendCommand&) { return absl::OkStatus(); },
-                    },
-                    action);
+  return std::visit(
+      Overloaded{
+          [&](const reconcile::CreatePod& create) {
+            return CreateOwned(job, kube::kPod, create.pod);
+          },
+          [&](const reconcile::CreateService& create) {
+            return CreateOwned(job, kube::kService, create.service);
+          },
+          [&](const reconcile::DeletePod& pod) {
+            return DeleteThis(kube::kPod, {ns, pod.name}, pod.uid);
+          },
+          [&](const reconcile::DeleteService& service) {
+            return DeleteThis(kube::kService, {ns, service.name}, service.uid);
+          },
+          [&](const reconcile::CreatePodGroup& create) { return CreatePodGroup(job, create); },
+          [&](const reconcile::ResizePodGroup& resize) {
+            const absl::Status done =
+                client_.Patch(resize.type, {ns, resize.name}, resize.patch).status();
+            return kube::IsNotFound(done) ? absl::OkStatus() : done;
+          },
+          [&](const reconcile::DeletePodGroup& group) {
+            return DeleteThis(group.type, {ns, group.name}, group.uid);
+          },
+          [&](const reconcile::DeleteJob& gone) {
+            return DeleteThis(kube::kTrainingJob, kube::KeyOf(job), gone.uid);
+          },
+          [](const reconcile::RecordEvent&) { return absl::OkStatus(); },
+          [](const reconcile::SendCommand&) { return absl::OkStatus(); },
+      },
+      action);
 }
 
 absl::Status Executor::CreateOwned(const Json& job, const kube::ResourceType& type,
@@ -116,6 +127,20 @@ absl::Status Executor::CreateOwned(const Json& job, const kube::ResourceType& ty
       fmt::format("{} {} exists already and {}; it must go before this job can have its own",
                   type.kind, kube::KeyOf(object).ToString(),
                   kube::IsDeleting(*existing) ? "is being deleted" : "belongs to something else"));
+}
+
+// A group that is refused (a queue that does not exist, say) is no fault of the pod template, and
+// may be taken later.
+absl::Status Executor::CreatePodGroup(const Json& job, const reconcile::CreatePodGroup& create) {
+  const absl::Status created = CreateOwned(job, create.type, create.group);
+  if (!absl::IsInvalidArgument(created) && !absl::IsPermissionDenied(created)) return created;
+  recorder_
+      .Record(kube::kTrainingJob, job,
+              {.type = controller::EventType::kWarning,
+               .reason = reconcile::kReasonPodGroupRefused,
+               .message = fmt::format("{}; trying again.", Message(created))})
+      .IgnoreError();
+  return absl::FailedPreconditionError(Message(created));
 }
 
 absl::Status Executor::DeleteThis(const kube::ResourceType& type, const kube::ObjectKey& key,

@@ -4,7 +4,7 @@
 //      conflict ends the pass here: nothing was told, created or deleted for a status that is not
 //      there;
 //   2. the workers are told: the round that is stored now, then commands;
-//   3. pods and services are created and deleted, several at a time;
+//   3. pods, services and pod groups are created and deleted, several at a time;
 //   4. events are recorded.
 //
 // Creation is safe to repeat. A pod's name holds the incarnation that the status holds, so
@@ -45,6 +45,7 @@ class Executor {
   absl::Status WriteOne(const kube::Json& job, const reconcile::Action& action);
   absl::Status CreateOwned(const kube::Json& job, const kube::ResourceType& type,
                            const kube::Json& object);
+  absl::Status CreatePodGroup(const kube::Json& job, const reconcile::CreatePodGroup& create);
   absl::Status DeleteThis(const kube::ResourceType& type, const kube::ObjectKey& key,
                           const std::string& uid);
   void RecordEvents(const kube::Json& job, const reconcile::Decision& decision, bool written);

@@ -129,6 +129,36 @@ TEST_F(ExecutorTest, RemembersWhatItStoredUntilTheCacheShowsIt) {
   EXPECT_EQ((*own_writes_.Newest(kJob, stale))["status"]["round"], 1);
 }
 
+// A kind that the store serves, in place of a cluster's pod groups.
+constexpr kube::ResourceType kGroup = kube::kConfigMap;
+
+TEST_F(ExecutorTest, MakesChangesAndDeletesPodGroups) {
+  Json group = kube::NewObject(kGroup, {"default", "g"});
+  kube::AddOwnerReference(group, kube::OwnerReference(kube::kTrainingJob, job_));
+  reconcile::Decision decision;
+  decision.actions = {reconcile::CreatePodGroup{kGroup, group}};
+  ASSERT_TRUE(Execute(decision).ok());
+  const std::string uid = kube::Uid(store_->Get(kGroup, {"default", "g"}).value());
+  const Json patch = {{"metadata", {{"uid", uid}}}, {"data", {{"size", "3"}}}};
+  decision.actions = {reconcile::ResizePodGroup{kGroup, "g", patch}};
+  ASSERT_TRUE(Execute(decision).ok());
+  EXPECT_EQ(store_->Get(kGroup, {"default", "g"}).value()["data"]["size"], "3");
+  decision.actions = {reconcile::DeletePodGroup{kGroup, "g", uid}};
+  ASSERT_TRUE(Execute(decision).ok());
+  EXPECT_TRUE(kube::IsNotFound(store_->Get(kGroup, {"default", "g"}).status()));
+  decision.actions = {reconcile::ResizePodGroup{kGroup, "g", patch}};
+  EXPECT_TRUE(Execute(decision).ok()) << "one that is gone is made anew by the next pass";
+}
+
+TEST_F(ExecutorTest, SaysWhyAPodGroupWasRefusedAndDoesNotBlameThePodTemplate) {
+  client_.FailNext({.verb = Verb::kCreate, .type = kGroup.Qualified()},
+                   absl::InvalidArgumentError("queue research does not exist"));
+  reconcile::Decision decision;
+  decision.actions = {reconcile::CreatePodGroup{kGroup, kube::NewObject(kGroup, {"default", "g"})}};
+  EXPECT_TRUE(absl::IsFailedPrecondition(Execute(decision)));
+  EXPECT_THAT(Events(), ElementsAre("PodGroupRefused"));
+}
+
 TEST_F(ExecutorTest, TakesItsOwnPodForCreatedWhenOnlyTheAnswerWasLost) {
   client_.FailNext({.verb = Verb::kCreate, .type = "pods"}, absl::UnavailableError("cut off"), 0, 1,
                    kube::testing::Moment::kAfter);

@@ -19,16 +19,33 @@ JobReconciler::JobReconciler(Caches caches, WorkerLink& link, Executor& executor
       clock_(clock),
       settings_(std::move(settings)) {}
 
+const GangCache* JobReconciler::ServedGang() const {
+  for (const GangCache& cache : caches_.gangs) {
+    if (cache.groups->Served()) return &cache;
+  }
+  return nullptr;
+}
+
+const reconcile::GangApi* JobReconciler::gang() const {
+  const GangCache* cache = ServedGang();
+  return cache == nullptr ? nullptr : cache->api;
+}
+
 reconcile::Observed JobReconciler::Observe(const kube::ObjectKey& key, const kube::Json& object) {
   api::StoredJob stored = api::ReadStored(object);
   const std::string uid = kube::Uid(object);
-  return reconcile::Observed{.job = std::move(stored.job),
-                             .problems = std::move(stored.problems),
-                             .pods = caches_.pods.ByIndex(kOwnerIndex, uid),
-                             .services = caches_.services.ByIndex(kOwnerIndex, uid),
-                             .workers = link_.SnapshotFor(key),
-                             .now = clock_.Now(),
-                             .settings = settings_};
+  reconcile::Observed observed{.job = std::move(stored.job),
+                               .problems = std::move(stored.problems),
+                               .pods = caches_.pods.ByIndex(kOwnerIndex, uid),
+                               .services = caches_.services.ByIndex(kOwnerIndex, uid),
+                               .workers = link_.SnapshotFor(key),
+                               .now = clock_.Now(),
+                               .settings = settings_};
+  if (const GangCache* cache = ServedGang()) {
+    observed.gang = cache->api;
+    observed.pod_groups = cache->groups->ByIndex(kOwnerIndex, uid);
+  }
+  return observed;
 }
 
 void JobReconciler::Forget(const kube::ObjectKey& key) {

@@ -4,8 +4,10 @@
 #define RINGMASTER_OPERATOR_MANAGER_JOB_RECONCILER_H_
 
 #include <map>
+#include <memory>
 #include <mutex>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "common/clock.h"
@@ -19,6 +21,12 @@ namespace ringmaster::manager {
 // The index of the pod and service informers that the reconciler reads.
 inline constexpr char kOwnerIndex[] = "owner";
 
+// The job's pod groups of one gang API; empty, and not Served, where the cluster does not know it.
+struct GangCache {
+  const reconcile::GangApi* api;
+  std::unique_ptr<controller::Informer> groups;  // indexed by kOwnerIndex
+};
+
 // Thread-safe for different keys, as the controller calls it.
 class JobReconciler : public controller::Reconciler {
  public:
@@ -26,6 +34,7 @@ class JobReconciler : public controller::Reconciler {
     const controller::Informer& jobs;
     const controller::Informer& pods;      // indexed by kOwnerIndex
     const controller::Informer& services;  // likewise
+    const std::vector<GangCache>& gangs;   // the preferred first
   };
 
   // All references must outlive the reconciler.
@@ -37,7 +46,11 @@ class JobReconciler : public controller::Reconciler {
   // here: the decision is to say in its status what is wrong.
   controller::ReconcileResult Reconcile(const kube::ObjectKey& key) override;
 
+  // The gang API in use: the first that the cluster serves; null for none.
+  const reconcile::GangApi* gang() const;
+
  private:
+  const GangCache* ServedGang() const;
   reconcile::Observed Observe(const kube::ObjectKey& key, const kube::Json& job);
   void Forget(const kube::ObjectKey& key);
   void ForgetPredecessor(const kube::ObjectKey& key, const std::string& uid);

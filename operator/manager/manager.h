@@ -12,7 +12,9 @@
 #ifndef RINGMASTER_OPERATOR_MANAGER_MANAGER_H_
 #define RINGMASTER_OPERATOR_MANAGER_MANAGER_H_
 
+#include <chrono>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -33,6 +35,10 @@ namespace ringmaster::manager {
 struct ManagerOptions {
   std::string ns;  // the namespace that is watched; empty for all
   reconcile::Settings settings;
+  // The gang APIs that may be used, the preferred first; the first that the cluster serves is.
+  std::vector<const reconcile::GangApi*> gang_apis;
+  // How long until the cluster is asked again for one that it did not serve.
+  Duration ask_again_for_gangs = std::chrono::minutes(5);
   int workers = 2;                                     // jobs that are reconciled at once
   int parallel_writes = 8;                             // API calls in flight for one job
   controller::ControllerObserver* observer = nullptr;  // may be null; must outlive the manager
@@ -61,12 +67,17 @@ class Manager {
   const controller::Informer& jobs() const { return jobs_; }
   const controller::Informer& pods() const { return pods_; }
   const controller::WorkQueue& queue() const { return queue_; }
+  // The gang API in use; null for none. Changes when the cluster's answer does.
+  const reconcile::GangApi* gang() const { return reconciler_.gang(); }
 
  private:
+  void Keep(controller::Informer& owned);
+
   controller::WorkQueue queue_;
   controller::Informer jobs_;
   controller::Informer pods_;
   controller::Informer services_;
+  std::vector<GangCache> gangs_;
   controller::EventRecorder recorder_;
   OwnWrites own_writes_;
   Executor executor_;

@@ -1,3 +1,4 @@
+#include "operator/reconcile/gang.h"
 #include "operator/reconcile/ownership.h"
 #include "operator/reconcile/policies.h"
 
@@ -12,7 +13,9 @@ void ApplyCleanup(Pass& pass) {
   }
   // Pods that stay to be read must not go on working for a job that is over.
   if (policy == v1::CleanPodPolicy::kNone) pass.TellAll(StopCommand{"the job has ended"});
-  if (policy != v1::CleanPodPolicy::kNone) DeleteServices(pass);
+  if (policy == v1::CleanPodPolicy::kNone) return;
+  DeleteServices(pass);
+  DeletePodGroups(pass);
 }
 
 }  // namespace ringmaster::reconcile

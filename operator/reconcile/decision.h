@@ -38,6 +38,21 @@ struct DeleteService {
   std::string name;
   std::string uid;
 };
+struct CreatePodGroup {
+  kube::ResourceType type;
+  kube::Json group;
+};
+// Changes how many pods start together; the patch names the group's uid.
+struct ResizePodGroup {
+  kube::ResourceType type;
+  std::string name;
+  kube::Json patch;
+};
+struct DeletePodGroup {
+  kube::ResourceType type;
+  std::string name;
+  std::string uid;
+};
 // Deletes the job itself; what it owns is garbage collected.
 struct DeleteJob {
   std::string uid;
@@ -54,8 +69,8 @@ struct SendCommand {
   WorkerCommand command;
 };
 
-using Action = std::variant<CreatePod, DeletePod, CreateService, DeleteService, DeleteJob,
-                            RecordEvent, SendCommand>;
+using Action = std::variant<CreatePod, DeletePod, CreateService, DeleteService, CreatePodGroup,
+                            ResizePodGroup, DeletePodGroup, DeleteJob, RecordEvent, SendCommand>;
 
 struct Decision {
   std::vector<Action> actions;

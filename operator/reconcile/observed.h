@@ -7,6 +7,7 @@
 
 #include "common/clock.h"
 #include "operator/kube/types.h"
+#include "operator/reconcile/gang_api.h"
 #include "operator/reconcile/settings.h"
 #include "operator/reconcile/worker_view.h"
 #include "proto/ringmaster/training/v1alpha1/training_job.api.h"
@@ -23,6 +24,10 @@ struct Observed {
   // All pods and services that the job owns, deleting ones included. Never null.
   std::vector<kube::ObjectPtr> pods;
   std::vector<kube::ObjectPtr> services;
+  // The gang API that the cluster serves and the operator uses, and the job's pod groups of it.
+  // Null where there is none.
+  const GangApi* gang = nullptr;
+  std::vector<kube::ObjectPtr> pod_groups;
   WorkersView workers;
   Time now;
   Settings settings;

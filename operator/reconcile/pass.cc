@@ -154,7 +154,8 @@ void Pass::Fail(const char* reason, const std::string& message) {
 void Pass::End(const char* condition, const char* reason, const std::string& message) {
   std::erase_if(actions_, [](const Action& action) {
     return std::holds_alternative<CreatePod>(action) ||
-           std::holds_alternative<CreateService>(action);
+           std::holds_alternative<CreateService>(action) ||
+           std::holds_alternative<CreatePodGroup>(action);
   });
   announce_.reset();
   RemoveCondition(status, kConditionDraining);

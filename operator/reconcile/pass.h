@@ -31,6 +31,12 @@ struct Slot {
   const v1::Member* member = nullptr;  // its place in the round in force, if that pod has one
 };
 
+// The pod group that pods which are made in this pass join (scheduling.cc).
+struct GroupToJoin {
+  std::string name;      // empty: none
+  bool awaited = false;  // no pod is to be made before it has been seen
+};
+
 class Pass {
  public:
   explicit Pass(const Observed& observed);
@@ -48,6 +54,8 @@ class Pass {
   v1::TrainingJobStatus status;
   std::vector<PodFacts> pods;  // ours: those with an index and an incarnation; by name
   std::vector<Slot> slots;     // index 0 .. replicas-1
+
+  GroupToJoin group;
 
   // Whether the native runtime trains, which reports its steps and takes rounds in process.
   bool Native() const { return spec.trainer.has_value(); }

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "operator/reconcile/conditions.h"
+#include "operator/reconcile/gang.h"
 #include "operator/reconcile/names.h"
 #include "operator/reconcile/policies.h"
 #include "operator/reconcile/reasons.h"
@@ -72,11 +73,13 @@ void ApplyPending(Pass& pass) {
   }
   const Plight& worst = plights.rbegin()->first;
   const v1::Condition* before = FindCondition(pass.status, kConditionPodsReady);
-  const bool news = before == nullptr || before->reason != worst.reason;
-  const std::string text = Describe(plights, pass.slots.size());
-  SetCondition(pass, kConditionPodsReady, false, worst.reason, text);
-  if (news && worst.urgency > 0) {
-    pass.Add(RecordEvent{.warning = true, .reason = worst.reason, .message = text});
+  const std::string gang = WhyGangWaits(pass);
+  const std::string reason = gang.empty() ? worst.reason : kReasonUnschedulable;
+  const bool news = before == nullptr || before->reason != reason;
+  const std::string text = gang + Describe(plights, pass.slots.size());
+  SetCondition(pass, kConditionPodsReady, false, reason, text);
+  if (news && (worst.urgency > 0 || !gang.empty())) {
+    pass.Add(RecordEvent{.warning = true, .reason = reason, .message = text});
   }
 }
 

@@ -7,6 +7,7 @@
 
 #include "common/contract.h"
 #include "operator/kube/object.h"
+#include "operator/reconcile/gang_api.h"
 #include "operator/reconcile/names.h"
 
 namespace ringmaster::reconcile {
@@ -103,6 +104,7 @@ PodFacts ReadPod(const Json& pod) {
   facts.reason = FindString(pod, {"status", "reason"});
   facts.message = FindString(pod, {"status", "message"});
   facts.node = FindString(pod, {"spec", "nodeName"});
+  facts.group = GroupNamedIn(pod);
   if (const Json* container = DecidingContainer(pod)) ReadContainer(*container, facts);
   ReadConditions(pod, facts);
   return facts;

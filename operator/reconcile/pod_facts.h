@@ -39,6 +39,7 @@ struct PodFacts {
   std::string disruption_message;
   std::string unschedulable;  // the scheduler's words, while it finds no node
   std::string node;
+  std::string group;  // the pod group that it has joined
 
   bool Terminal() const { return phase == PodPhase::kSucceeded || phase == PodPhase::kFailed; }
   bool Running() const { return phase == PodPhase::kRunning && !deleting; }

@@ -32,6 +32,7 @@ Time EarliestCreation(const Pass& pass) {
 
 void ApplyPods(Pass& pass) {
   DeleteOutdatedPods(pass);
+  if (pass.group.awaited) return;  // its coming brings the next pass
   const Time earliest = EarliestCreation(pass);
   std::vector<std::string> created;
   for (const Slot& slot : pass.slots) {

@@ -41,6 +41,10 @@ void ApplyRestart(Pass& pass);
 // Sets condition Resizing while a voluntary change of members waits for one.
 void ApplyScaling(Pass& pass);
 
+// scheduling.cc: the pod group that the workers join, where the cluster has a gang scheduler.
+// Before the policies that make pods, and those that say why they wait.
+void ApplyScheduling(Pass& pass);
+
 // rounds.cc: forms a round when every wanted worker is connected and ready and the members are not
 // those of the round in force; says who is waited for; announces the round in force.
 void ApplyRounds(Pass& pass);

@@ -45,6 +45,9 @@ inline constexpr char kReasonCheckpointRejected[] = "CheckpointRejected";
 // Reasons of events alone.
 inline constexpr char kReasonPodsCreated[] = "PodsCreated";
 inline constexpr char kReasonServiceCreated[] = "ServiceCreated";
+inline constexpr char kReasonPodGroupCreated[] = "PodGroupCreated";
+inline constexpr char kReasonPodGroupRefused[] = "PodGroupRefused";
+inline constexpr char kReasonQueueIgnored[] = "QueueIgnored";
 inline constexpr char kReasonExpired[] = "Expired";
 
 }  // namespace ringmaster::reconcile

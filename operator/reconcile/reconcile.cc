@@ -13,8 +13,9 @@ using Policy = void (*)(Pass&);
 
 // What a job that is neither suspended nor over goes through. Any of them may end it.
 constexpr Policy kRunning[] = {
-    ApplyActiveDeadline, ApplyDrain,   ApplyKernels,       ApplyRestart, ApplyScaling,
-    ApplyRounds,         ApplyPending, ApplyStartDeadline, ApplyService, ApplyPods,
+    ApplyActiveDeadline, ApplyDrain,      ApplyKernels, ApplyRestart,
+    ApplyScaling,        ApplyScheduling, ApplyRounds,  ApplyPending,
+    ApplyStartDeadline,  ApplyService,    ApplyPods,
 };
 
 void Run(Pass& pass) {

@@ -31,6 +31,9 @@ struct Settings {
   // security context that the restricted Pod Security Standard asks for. A template's own is kept
   // as it is.
   bool restricted_pods = false;
+  // The scheduler that pods of a gang name where their template names none; empty: the one that the
+  // gang API's makers have named (gang_api.h).
+  std::string gang_scheduler;
   // The program that is put before a worker's own command; PID 1 of the container.
   std::vector<std::string> launcher_command = {"ringmaster-launcher"};
   // What relative paths of a manifest are relative to, inside the container.

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "operator/reconcile/conditions.h"
+#include "operator/reconcile/gang.h"
 #include "operator/reconcile/ownership.h"
 #include "operator/reconcile/policies.h"
 #include "operator/reconcile/reasons.h"
@@ -79,6 +80,7 @@ void LetPodsGo(Pass& pass) {
   pass.status.members.clear();
   DeleteOutdatedPods(pass);
   DeleteServices(pass);
+  DeletePodGroups(pass);
 }
 
 }  // namespace

@@ -158,6 +158,9 @@ Json BuildWorkerPod(const Pass& pass, int index, int incarnation) {
   if (pass.spec.scheduling.priority_class_name) {
     spec["priorityClassName"] = *pass.spec.scheduling.priority_class_name;
   }
+  if (!pass.group.name.empty()) {
+    JoinGroup(*pass.in.gang, pass.group.name, pass.in.settings.gang_scheduler, pod);
+  }
   const bool templated = kube::Find(spec, {"containers"}) != nullptr;
   Json& container = WorkerContainer(pass, spec);
   if (pass.in.settings.restricted_pods && !templated) Restrict(spec, container);

@@ -13,8 +13,8 @@ inline constexpr char kCheckpointVolume[] = "ringmaster-checkpoints";
 inline constexpr char kCheckpointMount[] = "/ringmaster/checkpoints";
 
 // The pod of this index and incarnation. The template is passed on whole; what is added to it:
-// name, labels, owner, restartPolicy Never (replacing a worker is the operator's, under a new
-// name), and in the first container the launcher before the command, the environment of
+// name, labels, owner, its pod group, restartPolicy Never (replacing a worker is the operator's,
+// under a new name), and in the first container the launcher before the command, the environment of
 // common/contract.h, the checkpoint volume, and what worker_setup.h adds on a cluster. Names of the
 // contract win over the template's.
 kube::Json BuildWorkerPod(const Pass& pass, int index, int incarnation);

@@ -40,6 +40,7 @@ def only(items, kind, name=None):
 
 
 RIGHTS = json.loads((tools.CHART / "files/rbac.json").read_text().replace("NAME", "ringmaster"))
+GANGS = [rule for _, rules in sorted(RIGHTS["gang"].items()) for rule in rules]
 
 
 class ChartTest(unittest.TestCase):
@@ -131,7 +132,7 @@ class DeploymentTest(unittest.TestCase):
 class RightsTest(unittest.TestCase):
     def test_operator_of_all_namespaces_may_do_what_is_listed_and_no_more(self):
         items = objects(namespace="train")
-        self.assertEqual(only(items, "ClusterRole", "train-ringmaster")["rules"], RIGHTS["watched"])
+        self.assertEqual(only(items, "ClusterRole", "train-ringmaster")["rules"], RIGHTS["watched"] + GANGS)
         self.assertEqual(only(items, "ClusterRole", "train-ringmaster-cluster")["rules"], RIGHTS["cluster"])
         self.assertEqual(only(items, "Role", "ringmaster-shared")["rules"], RIGHTS["own"])
         roles = {item["metadata"]["name"] for item in items if item["kind"] in ("Role", "ClusterRole")}
@@ -139,13 +140,20 @@ class RightsTest(unittest.TestCase):
 
     def test_operator_of_one_namespace_has_its_rights_there(self):
         items = objects("--set", "watchNamespace=team-a", namespace="train")
-        self.assertEqual(only(items, "Role", "ringmaster")["rules"], RIGHTS["watched"])
+        self.assertEqual(only(items, "Role", "ringmaster")["rules"], RIGHTS["watched"] + GANGS)
         self.assertEqual(only(items, "Role", "ringmaster")["metadata"]["namespace"], "team-a")
         binding = only(items, "RoleBinding", "ringmaster")
         self.assertEqual(binding["metadata"]["namespace"], "team-a")
         self.assertEqual(binding["subjects"], [{"kind": "ServiceAccount", "name": "ringmaster", "namespace": "train"}])
         bound = [item["roleRef"]["name"] for item in items if item["kind"] == "ClusterRoleBinding"]
         self.assertEqual(bound, ["train-ringmaster-cluster"])
+
+    def test_operator_has_rights_to_pod_groups_of_the_schedulers_that_it_may_use(self):
+        for scheduler, expected in (("volcano", RIGHTS["gang"]["volcano"]), ("none", [])):
+            items = objects("--set", f"gangScheduling.scheduler={scheduler},gangScheduling.schedulerName=ours", namespace="train")
+            self.assertEqual(only(items, "ClusterRole", "train-ringmaster")["rules"], RIGHTS["watched"] + expected)
+            arguments = only(items, "Deployment")["spec"]["template"]["spec"]["containers"][0]["args"]
+            self.assertLessEqual({f"--gang-scheduling={scheduler}", "--gang-scheduler-name=ours"}, set(arguments))
 
     def test_workers_account_has_no_token_and_no_rights(self):
         items = objects("--set", "worker.serviceAccount.namespaces={team-a}")

@@ -34,6 +34,7 @@ class Options:
     api_server: tuple = ()  # further flags of the API server
     kubelets: int = 0  # real nodes; the caller has entered namespaces for them then
     images: tuple = ()  # archives of images that real nodes shall have
+    feature_gates: str = ""  # of all of Kubernetes' own programs: "GangScheduling=true,…"
 
 
 class ControlPlane:
@@ -134,7 +135,7 @@ users:
                 "--kubelet-client-certificate=kubelet-client.crt", "--kubelet-client-key=kubelet-client.key",
                 "--service-account-issuer=https://kubernetes.default.svc.cluster.local",
                 "--service-account-key-file=service-accounts.pub", "--service-account-signing-key-file=service-accounts.key",
-                "--profiling=false", *self.options.api_server]
+                "--profiling=false", *self._gates(), *self.options.api_server]
 
     def _controller_manager(self):
         return [*self._component("kube-controller-manager", self._ports[3]), "--use-service-account-credentials",
@@ -145,7 +146,10 @@ users:
 
     def _component(self, name, port):
         return [binaries.find(name), f"--kubeconfig={name}.kubeconfig", f"--bind-address={self._address}", f"--secure-port={port}",
-                "--leader-elect=false", "--profiling=false"]
+                "--leader-elect=false", "--profiling=false", *self._gates()]
+
+    def _gates(self):
+        return [f"--feature-gates={self.options.feature_gates}"] if self.options.feature_gates else []
 
     def _kwok(self):
         return [binaries.find("kwok"), "--kubeconfig=kwok.kubeconfig", f"--config={HERE / 'stages.yaml'}", "--manage-all-nodes=false",

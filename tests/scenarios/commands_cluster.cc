@@ -141,13 +141,25 @@ absl::Status Stranger(Runner& runner, const Command& command, std::string*) {
   return runner.world().api().Create(kube::kPod, pod).status();
 }
 
-// show status | pods | services | job | pod <name>
+absl::Status ShowGroups(Runner& runner, std::string* output) {
+  for (const reconcile::GangApi& api : reconcile::kGangApis) {
+    RM_ASSIGN_OR_RETURN(const kube::ObjectList list,
+                        runner.world().api().List(api.type, runner.job().ns, {}));
+    for (const kube::ObjectPtr& group : list.items) {
+      *output += fmt::format("{} {}\n", kube::Name(*group), (*group)["spec"].dump());
+    }
+  }
+  return absl::OkStatus();
+}
+
+// show status | pods | services | groups | job | pod <name>
 absl::Status Show(Runner& runner, const Command& command, std::string* output) {
   const std::string what = command.words.empty() ? "status" : command.words[0];
   if (what == "pods") {
     *output += RenderPods(runner.Pods());
     return absl::OkStatus();
   }
+  if (what == "groups") return ShowGroups(runner, output);
   if (what == "services") {
     RM_ASSIGN_OR_RETURN(const kube::ObjectList list,
                         runner.world().api().List(kube::kService, runner.job().ns, {}));

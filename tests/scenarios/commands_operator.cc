@@ -54,6 +54,18 @@ absl::Status Restart(Runner& runner, const Command&, std::string*) {
   return absl::OkStatus();
 }
 
+// gang-scheduler <native|volcano|coscheduling>
+// The operator starts anew on a cluster with this scheduler; groups of the native one are
+// immutable.
+absl::Status GangScheduler(Runner& runner, const Command& command, std::string*) {
+  for (const reconcile::GangApi& api : reconcile::kGangApis) {
+    if (api.name != command.words.at(0) || (api.name == "native" && api.resizable)) continue;
+    runner.world().ServeGangs(&api);
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(fmt::format("no gang scheduler {}", command.words[0]));
+}
+
 // expire
 // The store forgets its history: every watch answers 410 Gone, and the caches are listed anew.
 absl::Status Expire(Runner& runner, const Command&, std::string*) {
@@ -127,6 +139,7 @@ void AddOperatorCommands(Handlers& handlers) {
   handlers["fail"] = Fail;
   handlers["kill"] = Kill;
   handlers["restart"] = Restart;
+  handlers["gang-scheduler"] = GangScheduler;
   handlers["expire"] = Expire;
   handlers["crash-at-each-call"] = CrashAtEachCall;
 }

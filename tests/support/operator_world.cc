@@ -5,6 +5,7 @@
 
 #include "common/check.h"
 #include "operator/api/admission.h"
+#include "operator/kube/names.h"
 
 namespace ringmaster::testing {
 namespace {
@@ -19,7 +20,12 @@ void CheckAgainstSchema(kube::memory::MemoryStore& store) {
 }
 
 std::unique_ptr<kube::memory::MemoryStore> OpenStore(const Clock& clock) {
-  auto store = kube::memory::MemoryStore::Open({.clock = &clock, .seed = kSeed});
+  kube::memory::StoreOptions options{.clock = &clock, .seed = kSeed};
+  // Served always, and used when ServeGangs says so.
+  for (const reconcile::GangApi& api : reconcile::kGangApis) {
+    options.kinds.push_back({.type = api.type, .problem_with_name = kube::ProblemWithDnsSubdomain});
+  }
+  auto store = kube::memory::MemoryStore::Open(std::move(options));
   RM_CHECK(store.ok(), "a store without a journal always opens");
   CheckAgainstSchema(**store);
   return *std::move(store);
@@ -39,8 +45,14 @@ OperatorWorld::OperatorWorld()
 void OperatorWorld::StartOperator() {
   manager::ManagerOptions options;
   options.settings.rendezvous = "127.0.0.1:7471";
+  if (gang_ != nullptr) options.gang_apis = {gang_};
   options.parallel_writes = 1;  // so that the order of calls is one
   manager_ = std::make_unique<manager::Manager>(options, client_, workers_, clock_);
+}
+
+void OperatorWorld::ServeGangs(const reconcile::GangApi* api) {
+  gang_ = api;
+  RestartOperator();
 }
 
 absl::Status OperatorWorld::CreateUnchecked(const kube::Json& job) {

@@ -41,6 +41,8 @@ class OperatorWorld {
   absl::Status Run();
   // The operator is started anew: empty caches, no memory of workers, the same store.
   void RestartOperator();
+  // The operator is started anew on a cluster that serves this gang API, or none.
+  void ServeGangs(const reconcile::GangApi* api);
   // The store forgets its history, so that every watch has to begin with a list again.
   void ExpireHistory() { store_->ExpireHistory(); }
 
@@ -52,6 +54,7 @@ class OperatorWorld {
   std::unique_ptr<kube::memory::MemoryStore> store_;
   RecordingClient client_;
   ScriptedWorkers workers_;
+  const reconcile::GangApi* gang_ = nullptr;
   std::unique_ptr<manager::Manager> manager_;
 };
 

@@ -82,11 +82,16 @@ class OperatorTest(ClusterTest):
         self.grant()
         self.kubeconfig = self.write_kubeconfig("operator")
 
+    def rights(self):
+        """What the chart grants, by part."""
+        return json.loads(RBAC.read_text(encoding="utf-8").replace("NAME", NAME))
+
     def grant(self):
-        rules = json.loads(RBAC.read_text(encoding="utf-8").replace("NAME", NAME))
-        for kind, name, part in (("Role", "watched", "watched"), ("Role", "own", "own"),
-                                 ("ClusterRole", f"{self.namespace}-cluster", "cluster")):
-            role = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": kind, "metadata": {"name": name}, "rules": rules[part]}
+        rights = self.rights()
+        watched = rights["watched"] + sum(rights["gang"].values(), [])
+        for kind, name, rules in (("Role", "watched", watched), ("Role", "own", rights["own"]),
+                                  ("ClusterRole", f"{self.namespace}-cluster", rights["cluster"])):
+            role = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": kind, "metadata": {"name": name}, "rules": rules}
             binding = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": f"{kind}Binding", "metadata": {"name": name},
                        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": name},
                        "subjects": [{"kind": "ServiceAccount", "name": "operator", "namespace": self.namespace}]}
