@@ -236,7 +236,7 @@ TEST_F(InformerTest, ForgetsWhatItHasOfAKindThatIsServedNoMore) {
   EXPECT_EQ(*informer.Pump(), 1);
   client_.CutWatches();
   client_.FailNext({.verb = Verb::kWatch}, absl::NotFoundError("no such resource"));
-  client_.FailNext({.verb = Verb::kList}, absl::NotFoundError("no such resource"));
+  client_.FailNext({.verb = Verb::kList}, absl::NotFoundError("no such resource"), 0, 2);
   EXPECT_TRUE(absl::IsUnavailable(informer.Pump().status()));
   EXPECT_EQ(*informer.Pump(), 1);
   EXPECT_FALSE(informer.Served());

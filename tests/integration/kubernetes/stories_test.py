@@ -54,6 +54,25 @@ class Failures(StoryTest):
         self.wait_for_round(2, members=2)
         self.assertEqual(self.status()["restarts"]["byCause"], {"Preemption": 1})
 
+    def test_signals_that_end_a_program_are_named_and_cost_the_budget_of_code(self):
+        for number, name in ((signal.SIGSEGV, "SIGSEGV"), (signal.SIGABRT, "SIGABRT")):
+            with self.subTest(name):
+                job = name.lower()
+                self.apply(program(["sh", "-c", f"case $RINGMASTER_POD_NAME in {job}-1-0) kill -{number.value} $$;; esac; exec sleep 1000"],
+                                   name=job, restart={"code": 1}))
+                self.wait_for_round(2, members=2, name=job)
+                self.assertEqual(self.status(job)["restarts"]["byCause"], {"Code": 1})
+                self.assertIn(name, self.kubectl("get", "events", "--field-selector", f"involvedObject.name={job}"))
+
+    def test_program_that_ignores_sigterm_is_killed_when_its_pod_is_deleted(self):
+        self.apply(program(["sh", "-c", "trap '' TERM; echo deaf; while :; do sleep 0.1; done"]))
+        self.wait_for_round(1, members=2)
+        self.wait(lambda: "deaf" in self.kubelet.log("story-1-0"), "the program to begin")
+        self.kubectl("delete", "pod", "story-1-0", "--wait=false")
+        self.wait(lambda: "story-1-0" not in self.pods(with_deleted=True), "the end of the pod")
+        self.wait_for_round(2, members=2)
+        self.assertIn("story-1-1", self.pods())
+
     def test_failure_past_the_budget_names_the_worker_and_its_last_words(self):
         self.apply(program(["sh", "-c", 'case $RINGMASTER_POD_NAME in story-1-*) echo "shapes differ in step 7"; exit 1;; esac; exec sleep 1000'],
                            restart={"code": 1}))
@@ -152,6 +171,24 @@ class Size(StoryTest):
         self.wait(lambda: sorted(self.pods(with_deleted=True)) == ["story-0-0", "story-1-0"], "the end of the third pod")
         self.assertEqual(self.uids("story-0-0", "story-1-0"), before)
         self.assertEqual(self.restarts(), 0)
+
+    def test_elastic_program_grows_loses_its_first_host_and_shrinks_while_the_others_go_on(self):
+        # Each start of the program writes down its place.
+        self.apply(program(["sh", "-c", 'echo "$RANK of $WORLD_SIZE" >> "starts-$RINGMASTER_POD_NAME"; ' + FOREVER[2]], launch={"mode": "Torch"}))
+        self.wait_for_round(1, members=2)
+        launcher = self.kubelet.pid("story-1-0")
+        self.kubectl("scale", "tj/story", "--replicas=4")
+        self.wait_for_round(2, members=4)
+        self.kubectl("delete", "pod", "story-0-0", "--wait=false")
+        self.wait_for_round(3, members=4)
+        self.assertEqual(sorted(self.pods()), ["story-0-1", "story-1-0", "story-2-0", "story-3-0"])
+        self.kubectl("scale", "tj/story", "--replicas=2")
+        self.wait_for_round(4, members=2)
+        starts = self.folder / "starts-story-1-0"
+        wanted = ["1 of 2", "1 of 4", "1 of 4", "1 of 2"]
+        self.wait(lambda: starts.exists() and starts.read_text().splitlines() == wanted, lambda: f"its starts; they are {starts.read_text()}")
+        self.assertEqual(self.kubelet.pid("story-1-0"), launcher)
+        self.wait(lambda: sorted(self.pods(with_deleted=True)) == ["story-0-1", "story-1-0"], "the end of the others")
 
     def test_pod_and_service_deleted_by_hand_come_back(self):
         self.apply(program(FOREVER))
