@@ -29,6 +29,14 @@ std::string OrNone(const std::string& text) {
   return text.empty() ? kNone : text;
 }
 
+// A message of several lines (a worker's last ones) as the last cell of a table's row.
+std::string Cell(std::string message) {
+  for (std::size_t at = message.find('\n'); at != std::string::npos;
+       at = message.find('\n', at + 1))
+    message.replace(at, 1, "\n      ");
+  return message;
+}
+
 std::string WorkersTable(const v1::TrainingJobStatus& status,
                          const std::vector<kube::ObjectPtr>& pods, Time now) {
   std::vector<std::vector<std::string>> rows{{"  RANK", "WORKER", "POD", "NODE", "STATE", "AGE"}};
@@ -48,7 +56,7 @@ std::string ConditionsTable(const v1::TrainingJobStatus& status, Time now) {
   std::vector<std::vector<std::string>> rows{{"  CONDITION", "STATUS", "FOR", "MESSAGE"}};
   for (const v1::Condition& condition : status.conditions) {
     rows.push_back({"  " + condition.type, condition.status,
-                    Ago(condition.last_transition_time, now), condition.message});
+                    Ago(condition.last_transition_time, now), Cell(condition.message)});
   }
   return rows.size() == 1 ? "" : FormatTable(rows);
 }
@@ -59,7 +67,7 @@ std::string IncidentsTable(const v1::RestartCounts& restarts, Time now) {
   for (std::size_t i = 0; i < std::min(kMostIncidents, restarts.recent.size()); ++i) {
     const v1::Incident& incident = restarts.recent[restarts.recent.size() - 1 - i];
     rows.push_back({"  " + Ago(incident.time, now), fmt::format("{}", incident.round),
-                    incident.cause, incident.message});
+                    incident.cause, Cell(incident.message)});
   }
   return rows.size() == 1 ? "" : FormatTable(rows);
 }

@@ -71,7 +71,7 @@ Json Running() {
                       {{{"round", 1},
                         {"cause", "Code"},
                         {"pod", "digits-1-0"},
-                        {"message", "Worker 1 ended with exit code 3"},
+                        {"message", "Worker 1 ended with exit code 3: shapes\ndiffer"},
                         {"time", "2026-01-01T00:00:31Z"}}}}}}};
   return job;
 }
@@ -87,7 +87,8 @@ TEST(JobDetailTest, ShowsWhatARunningJobDoes) {
                               "  0     1       digits-1-1  node-7  Running  30 s\n"));
   EXPECT_THAT(text,
               HasSubstr("  Training   True    20 s  Round 2: 2 workers, from the checkpoint"));
-  EXPECT_THAT(text, HasSubstr("  29 s  1      Code   Worker 1 ended with exit code 3"));
+  EXPECT_THAT(text, HasSubstr("  29 s  1      Code   Worker 1 ended with exit code 3: shapes\n"
+                              "      differ\n"));
   EXPECT_THAT(text, Not(HasSubstr("weights sha256")));
 }
 

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <map>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -27,16 +28,29 @@ using Pods = std::vector<kube::ObjectPtr>;
 constexpr auto kPollEvery = std::chrono::milliseconds(100);
 constexpr auto kLookEvery = std::chrono::seconds(1);
 constexpr auto kPatience = std::chrono::seconds(30);  // for the logs of a job that has ended
-constexpr std::size_t kMostFollowed = 200;            // each is a connection of its own
+constexpr auto kMostAway = std::chrono::minutes(5);
+constexpr std::size_t kMostFollowed = 200;  // each is a connection of its own
+
+std::vector<std::string> ContainersOf(const Json& pod) {
+  std::vector<std::string> names;
+  const Json* containers = kube::Find(pod, {"spec", "containers"});
+  if (containers == nullptr || !containers->is_array()) return names;
+  for (const Json& container : *containers) names.push_back(kube::FindString(container, {"name"}));
+  return names;
+}
+
+absl::Status CheckContainer(const Json& pod, const std::string& container) {
+  const std::vector<std::string> names = ContainersOf(pod);
+  if (container.empty() || std::ranges::count(names, container) > 0) return absl::OkStatus();
+  return absl::NotFoundError(fmt::format("no container {} in {}; there are: {}", container,
+                                         kube::Name(pod), reconcile::NameList(names)));
+}
 
 PodLogReader ReaderOf(Cluster& cluster, const Json& pod, const LogsOptions& options) {
   PodLogReader::Options reader;
   reader.container = options.container;
-  const Json* containers = kube::Find(pod, {"spec", "containers"});
-  if (reader.container.empty() && containers != nullptr && containers->is_array() &&
-      !containers->empty()) {
-    reader.container = kube::FindString(containers->front(), {"name"});
-  }
+  const std::vector<std::string> containers = ContainersOf(pod);
+  if (reader.container.empty() && !containers.empty()) reader.container = containers.front();
   if (options.tail >= 0) reader.tail_lines = options.tail;
   reader.follow = options.follow;
   reader.timestamps = options.timestamps;
@@ -59,6 +73,7 @@ absl::StatusOr<std::optional<int>> WantedIndex(const Json& job, const LogsOption
 
 absl::Status PrintOne(Cluster& cluster, const Json& pod, const LogsOptions& options,
                       const std::string& prefix) {
+  RM_RETURN_IF_ERROR(CheckContainer(pod, options.container));
   if (!HasStarted(pod))
     return absl::NotFoundError("has not started, so there is no log yet; " + PodState(pod));
   PodLogReader reader = ReaderOf(cluster, pod, options);
@@ -101,10 +116,11 @@ absl::Status PrintReplaced(Cluster& cluster, const Json& job, const Pods& pods,
 // Follows the latest pod of each wanted worker, and those that replace them, in one thread.
 class Follower {
  public:
-  Follower(Cluster& cluster, const LogsOptions& options, std::optional<int> index)
-      : cluster_(cluster), options_(options), index_(index) {}
+  Follower(Cluster& cluster, const LogsOptions& options, std::optional<int> index, Json job)
+      : cluster_(cluster), options_(options), index_(index), job_(std::move(job)) {}
 
-  // Until the job has ended, is suspended or deleted, and all logs are read.
+  // Until the job has ended, is suspended or deleted, and all logs are read. kNotFound: there was
+  // none. A server that is away for longer than kMostAway is an error.
   absl::Status Run() {
     SteadyTime look;
     std::optional<SteadyTime> give_up;  // set once the job has ended
@@ -115,7 +131,8 @@ class Follower {
         if (ended && !give_up) give_up = now + kPatience;
         look = now + kLookEvery;
       }
-      PollAll();
+      RM_RETURN_IF_ERROR(PollAll());
+      if (give_up && readers_.empty()) return LatestPods(job_, {}, index_).status();
       if (give_up && AllOver()) return absl::OkStatus();
       if (give_up && now >= *give_up) return NotToTheEnd();
       std::this_thread::sleep_for(kPollEvery);
@@ -131,21 +148,22 @@ class Follower {
 
   // Whether there is nothing more to come. Adds the pods that are new.
   absl::StatusOr<bool> Look() {
-    const auto job = cluster_.client->Get(kube::kTrainingJob, {cluster_.ns, options_.job});
+    auto job = cluster_.client->Get(kube::kTrainingJob, {cluster_.ns, options_.job});
     if (absl::IsNotFound(job.status())) {
       RefreshAll({});
       return true;
     }
-    // A server that is away for a moment is not the end.
     if (!job.ok()) return Tell(Explain(cluster_, job.status(), options_.job));
+    job_ = *std::move(job);
     const auto pods = PodsOf(cluster_, options_.job);
     if (!pods.ok()) return Tell(pods.status());
+    heard_ = SteadyTime::clock::now();
     RefreshAll(*pods);
     std::size_t followed = 0;
     for (const WorkerPods& worker : WorkersOf(*pods)) {
       if (index_ && worker.index != *index_) continue;
       ++followed;
-      Add(*worker.pods.back());
+      RM_RETURN_IF_ERROR(Add(*worker.pods.back()));
     }
     if (followed > kMostFollowed) {
       return absl::InvalidArgumentError(
@@ -153,8 +171,8 @@ class Follower {
                       "--rank or --worker",
                       options_.job, followed, kMostFollowed));
     }
-    return IsOver(*job) ||
-           (kube::FindString(*job, {"status", "state"}) == "Suspended" && pods->empty());
+    return IsOver(job_) ||
+           (kube::FindString(job_, {"status", "state"}) == "Suspended" && pods->empty());
   }
 
   void RefreshAll(const Pods& pods) {
@@ -169,16 +187,20 @@ class Follower {
     }
   }
 
-  void Add(const Json& pod) {
-    if (!HasStarted(pod)) return;
-    readers_.try_emplace(kube::Uid(pod),
-                         Source{ReaderOf(cluster_, pod, options_), kube::Name(pod), ""});
+  absl::Status Add(const Json& pod) {
+    RM_RETURN_IF_ERROR(CheckContainer(pod, options_.container));
+    if (HasStarted(pod)) {
+      readers_.try_emplace(kube::Uid(pod),
+                           Source{ReaderOf(cluster_, pod, options_), kube::Name(pod), ""});
+    }
+    return absl::OkStatus();
   }
 
-  void PollAll() {
+  absl::Status PollAll() {
     for (auto& [uid, source] : readers_) {
       // With the pod's name also where one is followed: another may replace it.
       const absl::Status status = source.reader.Poll(Printer(source.name + "  "));
+      if (absl::IsPermissionDenied(status)) return Explain(cluster_, status, options_.job);
       if (absl::IsNotFound(status)) {
         source.reader.Abandon();
       } else if (!status.ok() && source.trouble != Message(status)) {
@@ -187,6 +209,7 @@ class Follower {
       }
     }
     std::fflush(stdout);
+    return absl::OkStatus();
   }
 
   bool AllOver() const {
@@ -203,7 +226,11 @@ class Follower {
                                               options_.job, reconcile::NameList(names)));
   }
 
-  bool Tell(const absl::Status& status) {
+  // A server that is away for a moment is not the end.
+  absl::StatusOr<bool> Tell(const absl::Status& status) {
+    const bool is_away = absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status) ||
+                         absl::IsResourceExhausted(status);
+    if (!is_away || SteadyTime::clock::now() - heard_ > kMostAway) return status;
     if (trouble_ != Message(status)) fmt::print(stderr, "{}\n", Message(status));
     trouble_ = Message(status);
     return false;
@@ -212,6 +239,8 @@ class Follower {
   Cluster& cluster_;
   const LogsOptions& options_;
   const std::optional<int> index_;
+  Json job_;  // as last seen
+  SteadyTime heard_ = SteadyTime::clock::now();
   std::map<std::string, Source> readers_;  // by the pod's uid
   std::string trouble_;
 };
@@ -222,9 +251,10 @@ int Logs(const ClusterFlags& flags, const LogsOptions& options) {
   return WithCluster(flags, [&](Cluster& cluster) -> absl::Status {
     RM_ASSIGN_OR_RETURN(const Json job, GetJob(cluster, options.job));
     RM_ASSIGN_OR_RETURN(const std::optional<int> index, WantedIndex(job, options));
+    RM_RETURN_IF_ERROR(CheckIndex(job, index));
     RM_ASSIGN_OR_RETURN(const Pods pods, PodsOf(cluster, options.job));
     if (options.previous) return PrintReplaced(cluster, job, pods, index, options);
-    if (options.follow) return Follower(cluster, options, index).Run();
+    if (options.follow) return Follower(cluster, options, index, job).Run();
     RM_ASSIGN_OR_RETURN(const Pods latest, LatestPods(job, pods, index));
     return PrintNow(cluster, latest, options);
   });

@@ -29,13 +29,6 @@ int64_t MostWorkers(const Json& job) {
   return std::max(Workers("replicas"), Workers("maxReplicas"));
 }
 
-absl::Status NoSuchWorker(const Json& job, int index) {
-  const int64_t most = MostWorkers(job);
-  return absl::NotFoundError(
-      fmt::format("{}: no worker {}; there {}", kube::Name(job), index,
-                  most == 1 ? "is worker 0 alone" : fmt::format("are workers 0 to {}", most - 1)));
-}
-
 absl::Status NoPods(const Json& job, std::optional<int> index) {
   const std::string state = kube::FindString(job, {"status", "state"});
   return absl::NotFoundError(fmt::format("{}: no pod{} now; the job is {}", kube::Name(job),
@@ -44,6 +37,14 @@ absl::Status NoPods(const Json& job, std::optional<int> index) {
 }
 
 }  // namespace
+
+absl::Status CheckIndex(const Json& job, std::optional<int> index) {
+  const int64_t most = MostWorkers(job);
+  if (!index || *index < most) return absl::OkStatus();
+  return absl::NotFoundError(
+      fmt::format("{}: no worker {}; there {}", kube::Name(job), *index,
+                  most == 1 ? "is worker 0 alone" : fmt::format("are workers 0 to {}", most - 1)));
+}
 
 std::vector<WorkerPods> WorkersOf(const std::vector<kube::ObjectPtr>& pods) {
   std::map<int, std::map<int, kube::ObjectPtr>> sorted;  // index, incarnation
@@ -83,13 +84,12 @@ absl::StatusOr<std::vector<kube::ObjectPtr>> LatestPods(const Json& job,
   for (const WorkerPods& worker : WorkersOf(pods)) {
     if (!index || worker.index == *index) latest.push_back(worker.pods.back());
   }
-  if (!latest.empty()) return latest;
-  return index && *index >= MostWorkers(job) ? NoSuchWorker(job, *index) : NoPods(job, index);
+  if (latest.empty()) return NoPods(job, index);
+  return latest;
 }
 
 absl::StatusOr<Replaced> ReplacedPods(const Json& job, const std::vector<kube::ObjectPtr>& pods,
                                       std::optional<int> index) {
-  if (index && *index >= MostWorkers(job)) return NoSuchWorker(job, *index);
   Replaced replaced;
   std::map<int, std::string> last_words;  // of each index
   for (const Json& incident : ListAt(job, {"status", "restarts", "recent"})) {

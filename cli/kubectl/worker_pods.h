@@ -22,12 +22,15 @@ struct WorkerPods {
 // By index. Pods without a worker's labels are left out.
 std::vector<WorkerPods> WorkersOf(const std::vector<kube::ObjectPtr>& pods);
 
+// kNotFound when the job never has a worker of this index; names those that it may have.
+absl::Status CheckIndex(const nlohmann::json& job, std::optional<int> index);
+
 // Which worker has the rank in the round of the job's status. kNotFound names the ranks that there
 // are.
 absl::StatusOr<int> IndexOfRank(const nlohmann::json& job, int rank);
 
-// The latest pod of each worker, or of the one with this index. kNotFound: the job never has such a
-// worker, or no pods now; the message says why.
+// The latest pod of each worker, or of the one with this index. kNotFound: there are none now; the
+// message says why.
 absl::StatusOr<std::vector<kube::ObjectPtr>> LatestPods(const nlohmann::json& job,
                                                         const std::vector<kube::ObjectPtr>& pods,
                                                         std::optional<int> index);

@@ -66,8 +66,9 @@ TEST(WorkerPodsTest, LatestPodOfEachWorkerIsTaken) {
 }
 
 TEST(WorkerPodsTest, WorkerThatIsNoneIsToldApartFromOneWithoutAPod) {
-  EXPECT_EQ(Message(LatestPods(Job(), {Pod(0, 0)}, 3).status()),
-            "digits: no worker 3; there are workers 0 to 2");
+  EXPECT_EQ(Message(CheckIndex(Job(), 3)), "digits: no worker 3; there are workers 0 to 2");
+  EXPECT_TRUE(CheckIndex(Job(), 2).ok());
+  EXPECT_TRUE(CheckIndex(Job(), std::nullopt).ok());
   EXPECT_EQ(Message(LatestPods(Job(), {Pod(0, 0)}, 2).status()),
             "digits: no pod of worker 2 now; the job is Running");
   EXPECT_EQ(Message(LatestPods(Job(), {}, std::nullopt).status()),

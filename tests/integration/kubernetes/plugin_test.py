@@ -212,9 +212,10 @@ class PluginStory(PluginTest, StoryTest):
         whole = self.ok("logs", "story", "--worker", "0").splitlines()
         self.assertEqual(self.ok("logs", "story", "--worker", "0", "--tail", "1").splitlines(), whole[-1:])
         self.fails(66, ["no rank 2 in round 1; there are ranks 0 to 1"], "logs", "story", "--rank", "2")
-        self.fails(66, ["no worker 8; there are workers 0 to 7"], "logs", "story", "--worker", "8")
         self.fails(66, ["nothing is left of an earlier pod"], "logs", "story", "--previous")
-        self.fails(65, ["container sidecar is not valid"], "logs", "story", "--worker", "0", "--container", "sidecar")
+        for follow in ([], ["--follow"]):
+            self.fails(66, ["no worker 8; there are workers 0 to 7"], "logs", "story", "--worker", "8", *follow)
+            self.fails(66, ["no container sidecar in story-0-0; there are: worker"], "logs", "story", "-w0", "-c", "sidecar", *follow)
         self.fails(64, ["--rank"], "logs", "story", "--rank", "0", "--worker", "0")
 
     def test_follow_shows_every_line_once_across_breaks_and_replacements_until_the_end(self):
@@ -263,7 +264,8 @@ class PluginStory(PluginTest, StoryTest):
         self.assertEqual(self.ok("suspend", "story"), f"{QUALIFIED}story suspended\n")
         self.assertEqual(self.ok("suspend", "story"), f"{QUALIFIED}story is suspended already\n")
         self.wait(lambda: not self.pods(with_deleted=True), "the end of the pods")
-        self.fails(66, ["no pod now; the job is Suspended"], "logs", "story")
+        for follow in ([], ["--follow"]):
+            self.fails(66, ["no pod now; the job is Suspended"], "logs", "story", *follow)
         self.assertEqual(self.ok("resume", "story"), f"{QUALIFIED}story resumed\n")
         self.assertEqual(self.ok("resume", "story"), f"{QUALIFIED}story is not suspended\n")
         self.wait_for_round(3, members=3)
