@@ -10,6 +10,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "cli/bench_command.h"
 #include "cli/command_line.h"
 #include "cli/get_command.h"
 #include "cli/kubectl/plugin.h"
@@ -69,6 +70,19 @@ void AddLogs(CLI::App& app, std::function<int()>& command) {
   logs->callback([&] { command = [] { return Logs(options); }; });
 }
 
+// What comes after the names is the benchmark's own, --help too.
+void AddBench(CLI::App& app, std::function<int()>& command) {
+  CLI::App* bench = app.add_subcommand("bench", "Measure this machine.");
+  bench->require_subcommand(1);
+  CLI::App* collectives = bench->add_subcommand(
+      "collectives", "Time the collectives of local ranks, with the columns of nccl-tests.");
+  collectives->set_help_flag();
+  collectives->prefix_command();
+  collectives->callback([collectives, &command] {
+    command = [collectives] { return Bench("collectives", collectives->remaining()); };
+  });
+}
+
 int Main(int argc, char** argv) {
   CLI::App app("Ringmaster trains neural networks: one manifest, from a laptop to a cluster.",
                "ringmaster");
@@ -82,6 +96,7 @@ int Main(int argc, char** argv) {
   AddValidate(app, command);
   AddGet(app, command);
   AddLogs(app, command);
+  AddBench(app, command);
   if (const auto code = ParseCommandLine(app, argc, argv)) return *code;
   if (print_config) {
     fmt::print("{}", env::Describe());

@@ -63,7 +63,8 @@ LocalCluster::~LocalCluster() {
 
 absl::Status LocalCluster::Start() {
   node::NodeAgent::Options node;
-  RM_ASSIGN_OR_RETURN(node.bin_directory, ProgramDirectory());
+  RM_ASSIGN_OR_RETURN(node.bin_directory,
+                      ProgramDirectory({"ringmaster-launcher", "ringmaster-train"}));
   node.workspace = options_.workspace.string();
   node.run_directory = options_.state_directory.string();
   node.environment = WorkerEnvironment();

@@ -114,7 +114,8 @@ absl::Status Communicator::AllreduceSum(std::span<const float> in, std::span<flo
                                         std::string_view name) {
   RM_RETURN_IF_ERROR(Mismatch(name, "the length of the result is", out.size(), in.size()));
   const std::less<const float*> before;
-  if (before(in.data(), out.data() + out.size()) && before(out.data(), in.data() + in.size())) {
+  if (in.data() != out.data() && before(in.data(), out.data() + out.size()) &&
+      before(out.data(), in.data() + in.size())) {
     return absl::InvalidArgumentError(fmt::format("{}: the result overlaps the input", name));
   }
   const Operation operation{

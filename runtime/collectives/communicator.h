@@ -31,9 +31,9 @@
 //
 // Errors: the first error of any kind poisons the communicator: the failing call returns it, the
 // peers are told, and each later call returns kAborted naming that first cause. Nothing heals it;
-// the next round has its own. Inputs are never written to, so after an error the caller still holds
-// its own contribution whole; an output holds the whole result after OK and is unspecified after an
-// error.
+// the next round has its own. Inputs are never written to, unless they are the output, so after an
+// error the caller still holds its own contribution whole; an output holds the whole result after
+// OK and is unspecified after an error.
 #ifndef RINGMASTER_RUNTIME_COLLECTIVES_COMMUNICATOR_H_
 #define RINGMASTER_RUNTIME_COLLECTIVES_COMMUNICATOR_H_
 
@@ -103,7 +103,7 @@ class Communicator {
   // out = the sum of every rank's `in`, added around the ring: each rank gets the same bits, but
   // they depend on the world size (OrderedSum's do not). A pipelined ring reduce-scatter and
   // allgather: 2(W-1)/W of the bytes go out of each rank. `in` and `out` have the same length and
-  // must not overlap.
+  // are the same memory or do not overlap.
   absl::Status AllreduceSum(std::span<const float> in, std::span<float> out, std::string_view name);
 
   // out = every rank's `in` combined element by element; exact, so the order does not matter. Meant

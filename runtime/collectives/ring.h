@@ -19,7 +19,8 @@
 
 namespace ringmaster::collectives {
 
-// out = the sum over ranks of `in`, added around the ring. Equal lengths, no overlap.
+// out = the sum over ranks of `in`, added around the ring. Equal lengths; the same memory or no
+// overlap.
 absl::Status RingAllreduceSum(Transport& transport, std::span<const float> in, std::span<float> out,
                               size_t segment_bytes);
 

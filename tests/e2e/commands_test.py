@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """The `ringmaster` command as its user meets it: logs, the live view, and what is refused with which words and exit code."""
+import json
 import os
 import pty
 import re
@@ -208,6 +209,28 @@ class Refusals(RunTest):
         answer = subprocess.run([RINGMASTER, "run", str(DIGITS), *SHORT], cwd=theirs, capture_output=True, text=True, timeout=DEADLINE,
                                 user=NOBODY, group=NOBODY, extra_groups=[])
         self.assertEqual(answer.returncode, 0, answer.stdout + answer.stderr)
+
+
+class BenchCommand(RunTest):
+    def test_the_collectives_of_local_ranks_are_verified_and_timed(self):
+        answer = ringmaster(self.folder, "bench", "collectives", "--op", "allreduce", "--ranks", "2", "--min", "4", "--max", "4K", "--factor", "32",
+                            "--transport", "auto", "--json")
+        self.assertEqual(answer.returncode, 0, answer.stderr)
+        report = json.loads(answer.stdout)
+        self.assertEqual([row["size"] for row in report["rows"]], [4, 128, 4096])
+        self.assertEqual(report["wrong"], 0)
+        for row in report["rows"]:
+            self.assertGreater(row["out_of_place"]["time_us"], 0)
+            self.assertGreater(row["in_place"]["busbw"], 0)
+
+    def test_wrong_flags_are_the_users_mistake(self):
+        self.assertEqual(ringmaster(self.folder, "bench").returncode, 64)
+        answer = ringmaster(self.folder, "bench", "collectives", "--min", "4Q")
+        self.assertEqual(answer.returncode, 64)
+        self.assertIn("--min: '4Q' is not a size; write 4, 64K, 256M or 1G", answer.stderr)
+        help_text = ringmaster(self.folder, "bench", "collectives", "--help")
+        self.assertEqual(help_text.returncode, 0)
+        self.assertIn("--transport", help_text.stdout)
 
 
 if __name__ == "__main__":

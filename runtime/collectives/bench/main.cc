@@ -1,0 +1,124 @@
+// ringmaster-bench-collectives: `ringmaster bench collectives` runs it. It starts itself once more
+// for each rank; the ranks form one round with the trainer's own Communicator and measure.
+#include <cstdio>
+#include <functional>
+#include <memory>
+#include <signal.h>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "common/contract.h"
+#include "common/status.h"
+#include "runtime/collectives/bench/measure.h"
+#include "runtime/collectives/bench/processes.h"
+#include "runtime/collectives/transport/tcp/listener.h"
+
+namespace ringmaster::collectives::bench {
+namespace {
+
+constexpr int kMaxRanks = 64;
+constexpr int kNoRank = -1;
+
+int Fail(const absl::Status& status, const std::string& who) {
+  fmt::print(stderr, "{}{}\n", who, Message(status));
+  return ExitCodeFor(status);
+}
+
+// Prints on rank 0. kDataLoss: some result was wrong.
+absl::Status MeasureAll(Communicator& communicator, const Options& options) {
+  const bool prints = communicator.rank() == 0;
+  RM_ASSIGN_OR_RETURN(const std::vector<size_t> sizes, Sizes(options));
+  std::vector<Row> rows;
+  uint64_t wrong = 0;
+  if (prints && !options.json) fmt::print("{}", Header(options));
+  for (const size_t bytes : sizes) {
+    RM_ASSIGN_OR_RETURN(Row row, Measure(communicator, options, bytes));
+    wrong += row.out_of_place.wrong + row.in_place.wrong;
+    if (prints && !options.json) fmt::print("{}", Line(options, row));
+    std::fflush(stdout);
+    rows.push_back(std::move(row));
+  }
+  if (prints) fmt::print("{}", options.json ? Json(options, rows) : Footer(options, rows));
+  if (wrong == 0) return absl::OkStatus();
+  return absl::DataLossError(fmt::format("{} elements of the results are wrong", wrong));
+}
+
+absl::Status RunRank(const Options& options, int rank) {
+  RM_ASSIGN_OR_RETURN(const auto listener, tcp::Listener::Open("127.0.0.1:0"));
+  CommunicatorOptions round;
+  round.job = "bench/collectives";
+  round.round = 1;
+  round.rank = rank;
+  RM_RETURN_IF_ERROR(Meet(listener->address(), options.ranks, &round));
+  RM_ASSIGN_OR_RETURN(const auto communicator, Communicator::Create(round, *listener));
+  RM_RETURN_IF_ERROR(MeasureAll(*communicator, options));
+  return communicator->Barrier("end");
+}
+
+CLI::Validator SizeFlag() {
+  return CLI::Validator([](std::string& text) { return Message(ParseSize(text).status()); },
+                        "SIZE");
+}
+
+struct Flags {
+  Options options;
+  std::string min = "4";
+  std::string max = "256M";
+  int rank = kNoRank;
+};
+
+void Declare(CLI::App& app, Flags& flags) {
+  Options& options = flags.options;
+  app.add_option("--op", options.op, "The operation.")->check(CLI::IsMember({"allreduce"}));
+  app.add_option("--ranks", options.ranks, "Processes, of this machine, that take part; 2.")
+      ->check(CLI::Range(1, kMaxRanks));
+  app.add_option("--min", flags.min, "Smallest size in bytes: 4, 64K, 256M, 1G; 4.")
+      ->check(SizeFlag());
+  app.add_option("--max", flags.max, "Largest size; 256M. Each rank needs twice as much memory.")
+      ->check(SizeFlag());
+  app.add_option("--factor", options.factor, "From one size to the next; 2.")
+      ->check(CLI::Range(2, 1024));
+  app.add_option("--iters", options.iterations, "Calls that are timed; 20.")
+      ->check(CLI::Range(1, 1'000'000));
+  app.add_option("--warmup", options.warmup, "Calls before those; 5.")
+      ->check(CLI::Range(0, 1'000'000));
+  app.add_option("--transport", options.transport, "auto chooses; tcp is all there is today.")
+      ->check(CLI::IsMember({"auto", "tcp"}));
+  app.add_flag("--json", options.json, "One JSON object instead of the table.");
+  app.add_option("--rank", flags.rank)->group("");  // of the processes that this one starts
+}
+
+int Main(int argc, char** argv) {
+  CLI::App app("Measures the collectives of this machine's ranks, with the columns of nccl-tests.",
+               "ringmaster bench collectives");
+  signal(SIGPIPE, SIG_IGN);  // a rank that died is an error of a write
+  Flags flags;
+  Declare(app, flags);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? contract::kExitOk : contract::kExitUsage;
+  }
+  flags.options.min_bytes = *ParseSize(flags.min);
+  flags.options.max_bytes = *ParseSize(flags.max);
+  if (const absl::Status sizes = Sizes(flags.options).status(); !sizes.ok()) {
+    Fail(sizes, "");
+    return contract::kExitUsage;
+  }
+  if (flags.rank != kNoRank) {
+    const absl::Status status = RunRank(flags.options, flags.rank);
+    return status.ok() ? contract::kExitOk : Fail(status, fmt::format("rank {}: ", flags.rank));
+  }
+  const auto ended = RunRanks(flags.options.ranks, std::vector<std::string>(argv, argv + argc));
+  return ended.ok() ? *ended : Fail(ended.status(), "");
+}
+
+}  // namespace
+}  // namespace ringmaster::collectives::bench
+
+int main(int argc, char** argv) {
+  return ringmaster::collectives::bench::Main(argc, argv);
+}

@@ -1,0 +1,19 @@
+// One rank's part of the benchmark.
+#ifndef RINGMASTER_RUNTIME_COLLECTIVES_BENCH_MEASURE_H_
+#define RINGMASTER_RUNTIME_COLLECTIVES_BENCH_MEASURE_H_
+
+#include <functional>
+
+#include "runtime/collectives/bench/report.h"
+#include "runtime/collectives/communicator.h"
+
+namespace ringmaster::collectives::bench {
+
+// Checks one call against what it must give, out of place and in place, then times `iterations`
+// calls of each after `warmup` others. Every rank calls it with the same arguments and gets the
+// same row. Blocks as the communicator's operations do.
+absl::StatusOr<Row> Measure(Communicator& communicator, const Options& options, size_t bytes);
+
+}  // namespace ringmaster::collectives::bench
+
+#endif  // RINGMASTER_RUNTIME_COLLECTIVES_BENCH_MEASURE_H_

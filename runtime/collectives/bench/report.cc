@@ -1,0 +1,108 @@
+#include "runtime/collectives/bench/report.h"
+
+#include <fmt/format.h>
+
+namespace ringmaster::collectives::bench {
+namespace {
+
+struct Bandwidth {
+  double algorithm = 0;  // GB/s, of 10^9 bytes
+  double bus = 0;
+};
+
+Bandwidth BandwidthOf(const Options& options, const Row& row, const Timing& timing) {
+  if (timing.seconds <= 0) return {};
+  const double algorithm = static_cast<double>(row.bytes) / timing.seconds / 1e9;
+  return {algorithm, algorithm * BusFactor(options.op, options.ranks)};
+}
+
+// The mean of all bus bandwidths of a run.
+double AverageBus(const Options& options, const std::vector<Row>& rows) {
+  double sum = 0;
+  for (const Row& row : rows) {
+    sum += BandwidthOf(options, row, row.out_of_place).bus;
+    sum += BandwidthOf(options, row, row.in_place).bus;
+  }
+  return rows.empty() ? 0 : sum / static_cast<double>(2 * rows.size());
+}
+
+uint64_t AllWrong(const std::vector<Row>& rows) {
+  uint64_t wrong = 0;
+  for (const Row& row : rows) wrong += row.out_of_place.wrong + row.in_place.wrong;
+  return wrong;
+}
+
+// Microseconds in seven characters with as many digits as fit.
+std::string Micros(double seconds) {
+  const double micros = seconds * 1e6;
+  return fmt::format("{:.{}f}", micros, micros >= 10000 ? 0 : micros >= 100 ? 1 : 2);
+}
+
+std::string Columns(const Options& options, const Row& row, const Timing& timing) {
+  const Bandwidth bandwidth = BandwidthOf(options, row, timing);
+  return fmt::format("  {:>7}  {:>6.2f}  {:>6.2f}  {:>5}", Micros(timing.seconds),
+                     bandwidth.algorithm, bandwidth.bus, timing.wrong);
+}
+
+std::string JsonOf(const Options& options, const Row& row, const Timing& timing) {
+  const Bandwidth bandwidth = BandwidthOf(options, row, timing);
+  return fmt::format(R"({{"time_us":{:.3f},"algbw":{:.6f},"busbw":{:.6f},"wrong":{}}})",
+                     timing.seconds * 1e6, bandwidth.algorithm, bandwidth.bus, timing.wrong);
+}
+
+}  // namespace
+
+double BusFactor(const std::string& op, int ranks) {
+  const double n = ranks;
+  if (op == "allreduce") return 2 * (n - 1) / n;
+  return 1;
+}
+
+std::string Header(const Options& options) {
+  std::string text = fmt::format(
+      "# ringmaster bench collectives: {} of {} ranks, processes of this machine, over tcp\n"
+      "# minBytes {} maxBytes {} step: {}(factor) warmup iters: {} iters: {} validation: 1\n#\n",
+      options.op, options.ranks, options.min_bytes, options.max_bytes, options.factor,
+      options.warmup, options.iterations);
+  const auto both = [&](const char* a, const char* b, const char* c, const char* d) {
+    const std::string side = fmt::format("  {:>7}  {:>6}  {:>6}  {:>5}", a, b, c, d);
+    return side + side;
+  };
+  text += fmt::format("# {:>10}  {:>12}  {:>8}  {:>6}  {:>6}  {:^30}  {:^30}\n", "", "", "", "", "",
+                      "out-of-place", "in-place");
+  text += fmt::format("# {:>10}  {:>12}  {:>8}  {:>6}  {:>6}{}\n", "size", "count", "type", "redop",
+                      "root", both("time", "algbw", "busbw", "#wrong"));
+  text += fmt::format("# {:>10}  {:>12}  {:>8}  {:>6}  {:>6}{}\n", "(B)", "(elements)", "", "", "",
+                      both("(us)", "(GB/s)", "(GB/s)", ""));
+  return text;
+}
+
+std::string Line(const Options& options, const Row& row) {
+  return fmt::format("  {:>10}  {:>12}  {:>8}  {:>6}  {:>6}{}{}\n", row.bytes, row.count, row.type,
+                     row.redop, row.root, Columns(options, row, row.out_of_place),
+                     Columns(options, row, row.in_place));
+}
+
+std::string Footer(const Options& options, const std::vector<Row>& rows) {
+  const uint64_t wrong = AllWrong(rows);
+  return fmt::format("# Out of bounds values : {} {}\n# Avg bus bandwidth    : {:.6g}\n#\n", wrong,
+                     wrong == 0 ? "OK" : "FAILED", AverageBus(options, rows));
+}
+
+std::string Json(const Options& options, const std::vector<Row>& rows) {
+  std::string text = fmt::format(
+      R"({{"op":"{}","ranks":{},"transport":"tcp","iterations":{},"warmup":{},"rows":[)",
+      options.op, options.ranks, options.iterations, options.warmup);
+  const char* separator = "";
+  for (const Row& row : rows) {
+    text += fmt::format(R"({}
+{{"size":{},"count":{},"type":"{}","redop":"{}","root":{},"out_of_place":{},"in_place":{}}})",
+                        separator, row.bytes, row.count, row.type, row.redop, row.root,
+                        JsonOf(options, row, row.out_of_place), JsonOf(options, row, row.in_place));
+    separator = ",";
+  }
+  return text + fmt::format("],\n\"wrong\":{},\"average_busbw\":{:.6f}}}\n", AllWrong(rows),
+                            AverageBus(options, rows));
+}
+
+}  // namespace ringmaster::collectives::bench
