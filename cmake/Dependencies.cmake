@@ -11,7 +11,6 @@ find_package(spdlog CONFIG REQUIRED)
 find_package(CLI11 CONFIG REQUIRED)
 find_package(prometheus-cpp CONFIG REQUIRED)
 find_package(cpprestsdk CONFIG REQUIRED)
-find_package(civetweb CONFIG REQUIRED)
 find_package(OpenSSL REQUIRED)
 find_package(GTest CONFIG REQUIRED)
 

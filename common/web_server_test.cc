@@ -1,5 +1,7 @@
 #include "common/web_server.h"
 
+#include <vector>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -47,8 +49,38 @@ TEST(WebServerTest, ListensAtEveryAddressWithoutAHost) {
   for (const char* address : {":0", "[::]:0"}) {
     const auto server = WebServer::Start(address, {{"/", [] { return WebAnswer{}; }}});
     ASSERT_TRUE(server.ok()) << server.status();
-    EXPECT_THAT(testing::HttpGet((*server)->port(), "/"), StartsWith("HTTP/1.1 200")) << address;
+    for (const char* host : {"127.0.0.1", "::1"}) {
+      EXPECT_THAT(testing::HttpGet((*server)->port(), "/", host), StartsWith("HTTP/1.1 200"))
+          << host << " of " << address;
+    }
   }
+}
+
+TEST(WebServerTest, ServesAtAnIPv6AddressAlone) {
+  const auto server = WebServer::Start("[::1]:0", {{"/", [] { return WebAnswer{}; }}});
+  ASSERT_TRUE(server.ok()) << server.status();
+  EXPECT_THAT(testing::HttpGet((*server)->port(), "/", "::1"), StartsWith("HTTP/1.1 200"));
+  EXPECT_EQ(testing::HttpGet((*server)->port(), "/", "127.0.0.1"), "");
+}
+
+TEST(WebServerTest, ClientsThatSayNothingKeepNobodyOut) {
+  const auto server = WebServer::Start("127.0.0.1:0", {{"/", [] { return WebAnswer{}; }}});
+  ASSERT_TRUE(server.ok()) << server.status();
+  std::vector<UniqueFd> silent;
+  for (int i = 0; i < 16; ++i) silent.push_back(testing::ConnectTo((*server)->port()));
+  EXPECT_THAT(testing::HttpGet((*server)->port(), "/"), StartsWith("HTTP/1.1 200"));
+}
+
+TEST(WebServerTest, RefusesWhatIsNoGetAndWhatIsNoHttp) {
+  const auto server = WebServer::Start("127.0.0.1:0", {{"/", [] { return WebAnswer{}; }}});
+  ASSERT_TRUE(server.ok()) << server.status();
+  const auto answer = [&](const std::string& text) {
+    return testing::HttpSay(testing::ConnectTo((*server)->port()), text);
+  };
+  EXPECT_THAT(answer("POST / HTTP/1.1\r\n\r\n"), StartsWith("HTTP/1.1 405"));
+  EXPECT_THAT(answer("\x16\x03\x01 garbage\r\n\r\n"), StartsWith("HTTP/1.1 400"));
+  EXPECT_EQ(answer(std::string(32 * 1024, 'x')), "");
+  EXPECT_THAT(answer("GET /?verbose=1 HTTP/1.1\r\nHost: a\r\n\r\n"), StartsWith("HTTP/1.1 200"));
 }
 
 }  // namespace

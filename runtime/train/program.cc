@@ -40,7 +40,7 @@ struct Endpoint {
   std::unique_ptr<metrics::Server> server;
 };
 
-// It lives as long as the process: to stop it would take the web server two seconds.
+// It lives as long as the process.
 metrics::Registry& ServedRegistry() {
   static auto* const endpoint = new Endpoint;
   auto server =

@@ -21,8 +21,8 @@ import namespaces
 import node
 
 HERE = pathlib.Path(__file__).resolve().parent
-SERVICE_RANGE = "10.96.0.0/16"
-SERVICE_ADDRESS = "10.96.0.1"  # of the API server, inside the cluster
+# Of services, and that of the API server, inside the cluster; one family of addresses for all of it.
+SERVICES = {4: ("10.96.0.0/16", "10.96.0.1"), 6: ("fd00:96::/112", "fd00:96::1")}
 DEADLINE = 300  # seconds that any one part may take to start; 4 to 12 on two quiet cores
 
 
@@ -48,6 +48,7 @@ class ControlPlane:
         self.options = options
         self.kubeconfig = self.folder / "kubeconfig"
         self._address = options.address or _own_loopback_address()
+        self._service_range, self._service_address = SERVICES[6 if ":" in self._address else 4]
         self._ports = _free_ports(self._address, 6)
 
     def start(self, spawn, check):
@@ -74,7 +75,7 @@ class ControlPlane:
     def _make_certificates(self):
         authority = certificates.Authority(self.folder, "ca")
         authority.issue("kube-apiserver", "/CN=kube-apiserver", [
-            f"IP:{self._address}", f"IP:{SERVICE_ADDRESS}", "DNS:localhost", "DNS:kubernetes", "DNS:kubernetes.default",
+            f"IP:{self._address}", f"IP:{self._service_address}", "DNS:localhost", "DNS:kubernetes", "DNS:kubernetes.default",
             "DNS:kubernetes.default.svc", "DNS:kubernetes.default.svc.cluster.local"])
         authority.issue("kubelet-client", "/O=system:masters/CN=kube-apiserver-kubelet-client")
         certificates.key_pair(self.folder, "service-accounts")
@@ -129,7 +130,7 @@ users:
             published = [f"--advertise-address={self._address}"]
         return [binaries.find("kube-apiserver"), f"--bind-address={self._address}", f"--secure-port={self._ports[0]}", *published,
                 f"--etcd-servers=https://{_host(self._address)}:{self._ports[1]}", "--etcd-cafile=etcd-ca.crt",
-                "--etcd-certfile=etcd-client.crt", "--etcd-keyfile=etcd-client.key", f"--service-cluster-ip-range={SERVICE_RANGE}",
+                "--etcd-certfile=etcd-client.crt", "--etcd-keyfile=etcd-client.key", f"--service-cluster-ip-range={self._service_range}",
                 "--authorization-mode=Node,RBAC", "--enable-admission-plugins=NodeRestriction", "--allow-privileged",
                 "--client-ca-file=ca.crt", "--tls-cert-file=kube-apiserver.crt", "--tls-private-key-file=kube-apiserver.key",
                 "--kubelet-client-certificate=kubelet-client.crt", "--kubelet-client-key=kubelet-client.key",

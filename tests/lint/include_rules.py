@@ -41,7 +41,6 @@ VENDORS = {
     r"<oneapi/|<dnnl": ["runtime/kernels/onednn/"],
     r"<yaml-cpp/": ["operator/api/yaml.cc"],
     r"<prometheus/": ["common/metrics.cc"],
-    r"<CivetServer|<civetweb": ["common/web_server.cc"],
     r"<cpprest/|<pplx/|<boost/": ["operator/kube/rest/"],
     r"<openssl/": ["common/sha256.cc", "common/certificate.cc", "operator/kube/rest/tls"],
     r"<spdlog/": ["common/log.cc"],

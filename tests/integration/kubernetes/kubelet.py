@@ -24,12 +24,14 @@ LOOK = 0.1  # seconds between two passes
 
 
 class Kubelet:
-    def __init__(self, api, namespace, folder, workspace):
+    def __init__(self, api, namespace, folder, workspace, address=None):
+        """`address(number)`: of the pod of that number, 1 and up, and of the node, 0."""
         self._api = api
         self._path = f"/api/v1/namespaces/{namespace}"
         self._folder = pathlib.Path(folder)
         self._workspace = workspace
-        self._subnet = f"127.{random.randint(128, 254)}.{random.randint(1, 254)}"
+        subnet = f"127.{random.randint(128, 254)}.{random.randint(1, 254)}"
+        self._address = address or (lambda number: f"{subnet}.{number + 1}")
         self._next = 1
         self._running = {}  # pod UID: _Pod
         self._cut_off = set()  # names of pods that nothing is done for, as when their node is cut off
@@ -137,13 +139,13 @@ class Kubelet:
 
     def _begin(self, uid, item):
         container = item["spec"]["containers"][0]
-        started = {"phase": "Pending", "hostIP": f"{self._subnet}.1"}
+        started = {"phase": "Pending", "hostIP": self._address(0)}
         if container.get("image") in self._waiting:
             reason, message = self._waiting[container["image"]]
             self._write(item["metadata"]["name"], {**started, "containerStatuses": [
                 _container_status(container, {"waiting": {"reason": reason, "message": message}})]})
             return
-        pod = _Pod(item, f"{self._subnet}.{self._next + 1}", self._subnet + ".1")
+        pod = _Pod(item, self._address(self._next), self._address(0))
         self._next += 1
         now = _now()
         self._write(pod.name, {"phase": "Running", "hostIP": pod.host_ip, "podIP": pod.ip, "podIPs": [{"ip": pod.ip}], "startTime": now,

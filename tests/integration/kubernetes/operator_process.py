@@ -17,30 +17,30 @@ NAME = "ringmaster-operator"  # of the lease, the default
 LEASE_SECONDS = 15  # the default: a shorter one is lost where a busy machine stands still for a moment
 
 
-def free_port():
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
+def free_port(address="127.0.0.1"):
+    with socket.create_server((address, 0), family=socket.AF_INET6 if ":" in address else socket.AF_INET) as listener:
         return listener.getsockname()[1]
 
 
 class Operator:
     """One replica. It is killed when it goes."""
 
-    def __init__(self, pod, namespace, kubeconfig, folder, arguments=(), rendezvous_port=0):
-        self.pod, self.metrics_port = pod, free_port()
+    def __init__(self, pod, namespace, kubeconfig, folder, arguments=(), rendezvous_port=0, address="127.0.0.1"):
+        host = f"[{address}]" if ":" in address else address
+        self.pod, self._metrics = pod, f"{host}:{free_port(address)}"
         self.log = folder / f"{pod}.log"
         with open(self.log, "w", encoding="utf-8") as log:
             self.process = subprocess.Popen(
                 [BIN / "ringmaster-operator", "--cluster", f"--kubeconfig={kubeconfig}", f"--namespace={namespace}",
-                 f"--lease-namespace={namespace}", f"--rendezvous-address=127.0.0.1:{rendezvous_port}", "--host=127.0.0.1",
-                 f"--metrics-address=127.0.0.1:{self.metrics_port}",
+                 f"--lease-namespace={namespace}", f"--rendezvous-address={host}:{rendezvous_port}", f"--host={address}",
+                 f"--metrics-address={self._metrics}",
                  "--worker-image=worker:1", *arguments],
                 env={**os.environ, "RINGMASTER_POD_NAME": pod}, stderr=log)
 
     def get(self, path):
         """What it answers there, and None while it does not answer with 200."""
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{self.metrics_port}{path}", timeout=10) as answer:
+            with urllib.request.urlopen(f"http://{self._metrics}{path}", timeout=10) as answer:
                 return answer.read().decode()
         except OSError:
             return None
@@ -71,6 +71,7 @@ class Operator:
 
 class OperatorTest(ClusterTest):
     """A namespace whose pods must keep the restricted Pod Security Standard, and an account for operators."""
+    address = "127.0.0.1"  # of operators
 
     def setUp(self):
         super().setUp()
@@ -113,7 +114,7 @@ class OperatorTest(ClusterTest):
         return path
 
     def start_operator(self, pod="operator-0", arguments=(), rendezvous_port=0):
-        operator = Operator(pod, self.namespace, self.kubeconfig, self.folder, arguments, rendezvous_port)
+        operator = Operator(pod, self.namespace, self.kubeconfig, self.folder, arguments, rendezvous_port, self.address)
         self.addCleanup(operator.kill)
         return operator
 

@@ -41,16 +41,17 @@ def digits(epochs, workers=2, name="story", **spec):
 
 class StoryTest(OperatorTest):
     operator_flags = ()
+    pod_address = None  # as Kubelet's `address`
 
     def setUp(self):
         super().setUp()
         shutil.copy(ROOT / "examples/digits/digits.csv", self.folder)
         self.api = KubeApi(os.environ["RINGMASTER_TEST_KUBECONFIG"])
         self.addCleanup(self.api.close)
-        self.kubelet = Kubelet(self.api, self.namespace, self.folder, str(self.folder))
+        self.kubelet = Kubelet(self.api, self.namespace, self.folder, str(self.folder), self.pod_address)
         self.addCleanup(self.kubelet.stop)
         self.kubelet.start()
-        self.rendezvous_port = free_port()  # of all operators of the story, as a Service's is
+        self.rendezvous_port = free_port(self.address)  # of all operators of the story, as a Service's is
         self.operator = self.start_operator()
 
     def start_operator(self, pod="operator-0", arguments=()):
