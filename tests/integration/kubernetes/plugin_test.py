@@ -16,6 +16,7 @@ import binaries
 
 QUALIFIED = "trainingjob.training.ringmaster.dev/"
 DIGITS = ROOT / "examples/digits/job.yaml"
+USER_ROLES = ROOT / "charts/ringmaster/templates/user-roles.yaml"
 NOWHERE = "https://127.0.0.1:1"  # nobody listens there
 
 
@@ -159,17 +160,38 @@ class Plugin(PluginTest, ClusterTest):
         self.fails(66, ["knows no TrainingJobs", "chart"], "get", "digits")
         self.fails(66, ["knows no TrainingJobs"], "submit", "-f", str(DIGITS))
 
-    def test_missing_rights_are_named(self):
-        self.kubectl("create", "serviceaccount", "guest")
-        token = self.kubectl("create", "token", "guest").strip()
+    def sign_in(self, token):
         config = json.loads(self.user.kubeconfig.read_text(encoding="utf-8"))
         config["users"][0]["user"] = {"token": token}
         self.user.kubeconfig.write_text(json.dumps(config), encoding="utf-8")
+
+    def sign_in_as(self, account):
+        self.kubectl("create", "serviceaccount", account)
+        self.sign_in(self.kubectl("create", "token", account).strip())
+
+    def test_missing_rights_are_named(self):
+        self.sign_in_as("guest")
         self.fails(66, ["cannot get resource", "trainingjobs", "rbac.aggregate"], "get", "digits")
         self.fails(66, ["cannot list resource"], "get")
-        config["users"][0]["user"] = {"token": "nobody's"}
-        self.user.kubeconfig.write_text(json.dumps(config), encoding="utf-8")
+        self.sign_in("nobody's")
         self.fails(1, ["Unauthorized", "sign in again"], "get")
+
+    def test_what_the_chart_adds_to_the_role_edit_is_enough(self):
+        rules = re.findall(r"resources: \[(.*)\]\n +verbs: \[(.*)\]", USER_ROLES.read_text(encoding="utf-8"))
+        self.assertEqual(len(rules), 2)
+        self.apply({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": "jobs"}, "rules": [
+            {"apiGroups": ["training.ringmaster.dev"], "resources": resources.split(", "), "verbs": verbs.split(", ")}
+            for resources, verbs in rules]})
+        account = f"--serviceaccount={self.namespace}:editor"
+        self.kubectl("create", "rolebinding", "jobs", "--role=jobs", account)
+        self.kubectl("create", "rolebinding", "edit", "--clusterrole=edit", account)
+        self.sign_in_as("editor")
+        self.ok("submit", "-f", self.write(job()))
+        for command in (["get"], ["get", "digits"], ["scale", "digits", "-w3"], ["suspend", "digits"], ["resume", "digits"]):
+            self.ok(*command)
+        self.fails(66, ["no pod now"], "logs", "digits")
+        self.assertIn("nothing has happened", self.user.run("events", "digits").stderr)
+        self.assertEqual(self.ok("delete", "digits", "--wait"), f"{QUALIFIED}digits deleted\n")
 
     def test_kubectl_completes_commands_flags_jobs_and_namespaces(self):
         self.ok("submit", "-f", str(DIGITS))
