@@ -233,6 +233,15 @@ class Training(StoryTest):
         self.assertEqual(self.restarts(), 1)
         self.assertEqual(status["progress"]["step"], status["progress"]["totalSteps"])
 
+    def test_worker_that_stands_still_is_found_named_and_replaced(self):
+        self.apply(digits(epochs=ENDLESS))
+        self.wait_for_step(20)
+        self.kubelet.kill("story-1-0", signal.SIGSTOP)
+        self.wait_for_round(2, members=2)
+        incident = self.status()["restarts"]["recent"][0]
+        self.assertEqual((incident["cause"], incident["pod"]), ("Hang", "story-1-0"))
+        self.assertEqual(sorted(self.pods()), ["story-0-0", "story-1-1"])
+
     def test_deleted_job_takes_its_pods_with_it(self):
         self.apply(program(FOREVER))
         self.wait_for_round(1)
