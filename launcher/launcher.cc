@@ -17,6 +17,7 @@
 #include "common/log.h"
 #include "common/status.h"
 #include "launcher/event_loop.h"
+#include "launcher/health.h"
 #include "launcher/program.h"
 #include "launcher/rendezvous_session.h"
 #include "launcher/workload.h"
@@ -39,6 +40,11 @@ absl::StatusOr<UniqueFd> TakeSignals() {
   return fd;
 }
 
+std::string AtPodAddress(const Options& options, int port) {
+  const bool v6 = options.pod_ip.find(':') != std::string::npos;
+  return fmt::format(fmt::runtime(v6 ? "[{}]:{}" : "{}:{}"), options.pod_ip, port);
+}
+
 rendezvous::v1::Hello MakeHello(const Options& options) {
   rendezvous::v1::Hello hello;
   hello.set_namespace_(options.ns);
@@ -47,11 +53,7 @@ rendezvous::v1::Hello MakeHello(const Options& options) {
   hello.set_pod_uid(options.pod_uid);
   hello.set_committed_step(-1);
   hello.set_native(options.mode == LaunchMode::kNative);
-  if (!hello.native()) {
-    const bool v6 = options.pod_ip.find(':') != std::string::npos;
-    hello.set_address(fmt::format(fmt::runtime(v6 ? "[{}]:{}" : "{}:{}"), options.pod_ip,
-                                  contract::kForeignMasterPort));
-  }
+  if (!hello.native()) hello.set_address(AtPodAddress(options, contract::kForeignMasterPort));
   return hello;
 }
 
@@ -70,7 +72,8 @@ class Launcher {
                  {[this](const rendezvous::v1::Command& command) {
                     if (!finished_) workload_->Take(command);
                   },
-                  [this](const std::string& reason) { Refused(reason); }}) {
+                  [this](const std::string& reason) { Refused(reason); }}),
+        health_(loop, {.address = AtPodAddress(options, kHealthPort)}, [this] { return Ready(); }) {
     WorkloadContext context{
         loop_, options_, program_, session_,
         [this](int exit_code, const std::string& message) { Finish(exit_code, message); }};
@@ -142,6 +145,14 @@ class Launcher {
     }
   }
 
+  // An operator that is away takes nothing from a worker that works.
+  absl::Status Ready() const {
+    if (finished_ || terminating_) return absl::UnavailableError("the worker is leaving");
+    if (session_.round() == 0) return absl::UnavailableError("not in a round yet");
+    if (!program_.running()) return absl::UnavailableError("its program does not run");
+    return absl::OkStatus();
+  }
+
   // This pod is not the job's any more. While it is leaving anyway it may end its work.
   void Refused(const std::string& reason) {
     if (terminating_ || finished_) return;
@@ -174,6 +185,7 @@ class Launcher {
   bool finished_ = false;
   int exit_code_ = contract::kExitInternal;
   std::optional<int> forced_exit_code_;
+  Health health_;  // last: it asks the others
 };
 
 }  // namespace

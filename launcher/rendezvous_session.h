@@ -44,6 +44,8 @@ class RendezvousSession {
   void Report(rendezvous::v1::Event event);
   // The worker has taken on this round.
   void EnterRound(std::int64_t round);
+  // The one that was entered last; 0 before the first.
+  std::int64_t round() const { return options_.hello.round(); }
   void ForgetShardsUpTo(std::int64_t step) { outbox_.ForgetShardsUpTo(step); }
 
   // Tells what is left to tell and leaves; then calls `done` once: with true when the operator has

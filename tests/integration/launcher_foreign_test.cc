@@ -2,15 +2,21 @@
 #include <csignal>
 #include <cstdlib>
 #include <sched.h>
+#include <unistd.h>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
+#include "common/clock.h"
 #include "common/contract.h"
+#include "launcher/health.h"
 #include "tests/integration/launcher_fixture.h"
+#include "tests/support/http.h"
 
 namespace ringmaster::testing {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::Optional;
@@ -33,6 +39,25 @@ TEST_F(LauncherForeignTest, WaitsForTheFirstRoundAndPassesOnTheExitCode) {
   EXPECT_THAT(launcher->Wait(), Optional(7));
   EXPECT_EQ(View().exited->exit_code, 7);
   EXPECT_EQ(View().exited->message, "here");
+}
+
+TEST_F(LauncherForeignTest, ItsPagesSayWhatItWaitsForAndWhenItIsReady) {
+  const int pid = ::getpid();
+  const std::string own = fmt::format("127.{}.{}.9", 64 + pid / 250 % 64, 1 + pid % 250);
+  environment_[contract::kEnvPodIp] = own;
+  const auto launcher = LaunchScript("while :; do sleep 100; done");
+  const auto page = [&](const std::string& path) {
+    return HttpGet(launcher::kHealthPort, path, own);
+  };
+  EXPECT_THAT(page("/readyz"), AllOf(HasSubstr(" 503 "), HasSubstr("not in a round yet")));
+  EXPECT_THAT(page("/healthz"), HasSubstr(" 200 OK"));
+  Announce(1);
+  EXPECT_TRUE(Eventually([](const reconcile::WorkerView& view) { return view.round == 1; }));
+  const SteadyTime end = SystemClock().SteadyNow() + std::chrono::seconds(30);
+  std::string ready = page("/readyz");
+  while (ready.find(" 200 OK") == std::string::npos && SystemClock().SteadyNow() < end)
+    ready = page("/readyz");
+  EXPECT_THAT(ready, HasSubstr(" 200 OK"));
 }
 
 TEST_F(LauncherForeignTest, ReportsDeathBySignalAsAShellDoes) {
