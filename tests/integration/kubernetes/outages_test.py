@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import signal
+import time
 
 from story_test_case import ENDLESS, FOREVER, StoryTest, digits, program
 from api_proxy import ApiProxy
@@ -39,9 +40,14 @@ def what_is_written(method, path, body):
 
 
 class Killed(BehindAProxy):
+    """The operator is killed after each of its writes, and started again: every story ends as it does without, and nothing is made twice."""
     operator_flags = ("--no-leader-elect",)  # or each start would wait for the lease of the one before
+    # Until the test says so.
+    UNTIL_TOLD = ["sh", "-c", "trap 'exit 143' TERM; while ! [ -e told ]; do sleep 0.1; done"]
 
-    def test_operator_that_is_killed_after_each_of_its_writes_ends_every_story_the_same(self):
+    def setUp(self):
+        super().setUp()
+        self.starts = 0
         seen = {None}
 
         def kill(method, path, body):
@@ -52,31 +58,69 @@ class Killed(BehindAProxy):
                 self.operator.process.send_signal(signal.SIGKILL)
 
         self.proxy.after_write = kill
-        starts = 0
 
-        def until(condition, what):
-            nonlocal starts
+    def until(self, condition, what):
+        def look():
+            if self.operator.process.poll() is not None:
+                self.starts += 1
+                self.operator = self.start_operator()
+            return condition()
+        return self.wait(look, what)
 
-            def look():
-                nonlocal starts
-                if self.operator.process.poll() is not None:
-                    starts += 1
-                    self.operator = self.start_operator()
-                return condition()
-            return self.wait(look, what)
+    def until_running(self, members, round_=1):
+        self.until(lambda: self.status().get("state") == "Running" and self.status()["round"] >= round_ and len(self.status()["members"]) == members,
+                   lambda: f"round {round_} of {members}: {json.dumps(self.status())}")
 
+    def until_ended(self, state):
+        self.until(lambda: self.status().get("state") == state, lambda: f"{state}: {json.dumps(self.status())}")
+
+    def suspend(self, value):
+        self.kubectl("patch", "tj", "story", "--type=merge", "-p", json.dumps({"spec": {"suspend": value}}))
+
+    def test_a_loss_a_third_worker_and_a_suspension(self):
         self.apply(program(FOREVER))
-        until(lambda: self.status().get("state") == "Running", "the first round")
+        self.until_running(members=2)
         self.kubelet.kill("story-1-0")
-        until(lambda: self.status().get("state") == "Running" and self.status()["round"] >= 2, "the round after the loss")
+        self.until_running(members=2, round_=2)
         self.kubectl("scale", "tj/story", "--replicas=3")
-        until(lambda: self.status().get("state") == "Running" and len(self.status()["members"]) == 3, "the third worker")
-        self.kubectl("patch", "tj", "story", "--type=merge", "-p", '{"spec": {"suspend": true}}')
-        until(lambda: self.condition("Suspended").get("status") == "True" and not self.pods(with_deleted=True), "the suspension")
-        self.assertGreater(starts, 10, "the operator was hardly killed")
+        self.until_running(members=3)
+        self.suspend(True)
+        self.until(lambda: self.condition("Suspended").get("status") == "True" and not self.pods(with_deleted=True), "the suspension")
+        self.assertGreater(self.starts, 10, "the operator was hardly killed")
         self.assertEqual(self.restarts(), 1)
         self.assertEqual(len(self.created("pods")), 4, self.created("pods"))
         self.assertEqual(len(self.created("services")), 1)
+
+    def test_a_start_from_suspension_one_worker_fewer_and_an_end_after_which_nothing_is_left(self):
+        self.apply(program(self.UNTIL_TOLD, workers=3, suspend=True, cleanPodPolicy="All", ttlSecondsAfterFinished=3600))
+        self.until(lambda: self.condition("Suspended").get("status") == "True", "the suspension")
+        self.suspend(False)
+        self.until_running(members=3)
+        self.kubectl("scale", "tj/story", "--replicas=2")
+        self.until_running(members=2, round_=2)
+        (self.folder / "told").touch()
+        self.until_ended("Succeeded")
+        self.until(lambda: not self.pods(with_deleted=True), "the end of the pods")
+        self.assertEqual((self.restarts(), len(self.created("pods")), len(self.created("services"))), (0, 3, 1))
+        self.kubectl("patch", "tj", "story", "--type=merge", "-p", '{"spec": {"ttlSecondsAfterFinished": 1}}')
+        self.until(lambda: self.job() is None, "the end of the job")
+        self.assertGreater(self.starts, 8, "the operator was hardly killed")
+
+    def test_failures_past_the_budget(self):
+        self.apply(program(["sh", "-c", 'case $RINGMASTER_POD_NAME in story-1-*) exit 1;; esac; exec sleep 1000'], restart={"code": 1},
+                           cleanPodPolicy="All"))
+        self.until_ended("Failed")
+        self.until(lambda: not self.pods(with_deleted=True), "the end of the pods")
+        self.assertEqual(self.condition("Failed")["reason"], "RestartBudgetExhausted")
+        self.assertEqual(len(self.created("pods")), 3, self.created("pods"))
+        self.assertGreater(self.starts, 5, "the operator was hardly killed")
+
+    def test_a_deadline_that_passes(self):
+        self.apply(program(FOREVER, activeDeadlineSeconds=20, cleanPodPolicy="All"))
+        self.until_ended("Failed")
+        self.until(lambda: not self.pods(with_deleted=True), "the end of the pods")
+        self.assertEqual(self.condition("Failed")["reason"], "DeadlineExceeded")
+        self.assertEqual(len(self.created("pods")), 2, self.created("pods"))
 
 
 class ServerTrouble(BehindAProxy):
@@ -113,6 +157,19 @@ class ServerTrouble(BehindAProxy):
         self.assertEqual(left, {429: 0, 500: 0, 503: 0})
         self.assertEqual(len(self.created("pods")), 2)
         self.assertEqual(len(self.pods(with_deleted=True)), 2)
+
+    def test_slow_answers_delay_and_double_nothing(self):
+        def answer(method, path):
+            if "watch=" not in path:
+                time.sleep(1)  # the slowness itself
+
+        self.proxy.answer = answer
+        self.apply(program(FOREVER))
+        self.wait_for_round(1, members=2)
+        self.kubelet.kill("story-1-0")
+        self.wait_for_round(2, members=2)
+        self.assertIsNone(self.operator.process.poll())  # slow is not gone: it leads on
+        self.assertEqual((self.restarts(), len(self.created("pods"))), (1, 3))
 
     def test_conflicts_and_lost_answers_double_nothing(self):
         half = {"pods": 2, "status": 2}
