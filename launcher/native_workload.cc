@@ -64,7 +64,7 @@ class NativeWorkload : public Workload {
 
   void Ended(const ProgramEnd& end) override {
     channel_->Drain();
-    context_.finish(end.exit_code, end.last_lines);
+    context_.finish(end.out_of_memory ? contract::kExitNoResource : end.exit_code, end.last_lines);
   }
 
  private:

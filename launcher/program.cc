@@ -8,6 +8,7 @@
 
 #include "common/log.h"
 #include "common/status.h"
+#include "launcher/oom_kills.h"
 
 namespace ringmaster::launcher {
 namespace {
@@ -39,6 +40,7 @@ absl::Status Program::Start(const SpawnRequest& request) {
   output_ = std::move(spawned.output);
   tail_.Clear();
   kill_at_ = SteadyTime::max();
+  oom_kills_ = OomKills();
   WatchOutput();
   log::Info("program started", {{"command", request.command.front()}, {"pid", pid_}});
   return absl::OkStatus();
@@ -110,7 +112,12 @@ void Program::Reaped(pid_t pid, int wait_status) {
   loop_.Unwatch(output_.get());
   loop_.Unwatch(STDOUT_FILENO);
   output_.Reset();
-  const ProgramEnd end{ExitCodeOf(wait_status), tail_.Text()};
+  ProgramEnd end{ExitCodeOf(wait_status), tail_.Text()};
+  end.out_of_memory = end.exit_code == 128 + SIGKILL && OomKills() > oom_kills_;
+  if (end.out_of_memory) {
+    if (!end.last_lines.empty()) end.last_lines += '\n';
+    end.last_lines += "killed by the kernel: the container has reached its memory limit";
+  }
   log::Info("program ended", {{"pid", pid}, {"exit_code", end.exit_code}});
   ended_(end);
 }

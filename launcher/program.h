@@ -5,6 +5,7 @@
 #ifndef RINGMASTER_LAUNCHER_PROGRAM_H_
 #define RINGMASTER_LAUNCHER_PROGRAM_H_
 
+#include <cstdint>
 #include <functional>
 #include <string>
 
@@ -19,6 +20,7 @@ namespace ringmaster::launcher {
 struct ProgramEnd {
   int exit_code = 0;  // 128+n for death by signal n
   std::string last_lines;
+  bool out_of_memory = false;  // the kernel killed it, or a child of it, for that
 };
 
 class Program {
@@ -59,6 +61,7 @@ class Program {
   LogTail tail_{kTailLines, kTailLineBytes};
   EventLoop::TimerId kill_timer_ = 0;
   SteadyTime kill_at_{};
+  std::int64_t oom_kills_ = 0;  // when it started
 };
 
 }  // namespace ringmaster::launcher

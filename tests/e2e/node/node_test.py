@@ -2,6 +2,8 @@
 """The project on two real nodes: its images, its chart, the example's manifest as it is; then bad days. The bits are always a laptop's."""
 import json
 
+import yaml
+
 from node_test_case import DIGITS, SANDBOX_IMAGE, SYSTEM, NodeTest, main
 
 OPERATORS = "--selector=app.kubernetes.io/component=operator"
@@ -35,20 +37,32 @@ class OnRealNodes(NodeTest):
             "touch: cannot touch '/workspace/here': Read-only file system", "ringmaster.dev"])  # no token for the API server
         self.assertEqual(self.result(), expected)
 
-    def test_a_program_of_ones_own_runs_in_an_image_that_lacks_the_launcher(self):
-        container = {"name": "worker", "image": SANDBOX_IMAGE, "command": ["sh", "-c", 'echo "rank $RANK of $WORLD_SIZE at $MASTER_ADDR"'],
-                     "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}}
-        template = {"spec": {"containers": [container],
-                             "securityContext": {"runAsNonRoot": True, "runAsUser": 1000, "seccompProfile": {"type": "RuntimeDefault"}}}}
+    def run_with(self, container, **spec):
+        """Starts a job of two workers with this container in their template."""
+        container = {"name": "worker", "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}, **container}
+        security = {"runAsNonRoot": True, "runAsUser": 1000, "seccompProfile": {"type": "RuntimeDefault"}}
         self.kubectl("apply", "-f", "-", stdin=json.dumps({
             "apiVersion": "training.ringmaster.dev/v1alpha1", "kind": "TrainingJob", "metadata": {"name": "digits"},
-            "spec": {"launch": {"mode": "Torch"}, "cleanPodPolicy": "None", "workers": {"replicas": 2, "template": template}}}))
+            "spec": {"cleanPodPolicy": "None", **spec,
+                     "workers": {"replicas": 2, "template": {"spec": {"containers": [container], "securityContext": security}}}}}))
+
+    def test_a_program_of_ones_own_runs_in_an_image_that_lacks_the_launcher(self):
+        script = 'echo "rank $RANK of $WORLD_SIZE at $MASTER_ADDR"'
+        self.run_with({"image": SANDBOX_IMAGE, "command": ["sh", "-c", script]}, launch={"mode": "Torch"})
         self.wait_for_end()
         pods = self.get("pods")["items"]
         master = next(pod["status"]["podIP"] for pod in pods if pod["metadata"]["name"].startswith("digits-0-"))
         said = "".join(self.kubectl("logs", pod["metadata"]["name"]) for pod in pods)
         for rank in range(2):
             self.assertIn(f"rank {rank} of 2 at {master}\n", said)
+
+    def test_a_trainer_that_needs_more_memory_than_it_may_have_is_named(self):
+        trainer = yaml.safe_load(DIGITS.read_text())["spec"]["trainer"]
+        trainer["batch"] = {"size": 8192, "shards": 2}
+        self.run_with({"resources": {"limits": {"memory": "64Mi"}}}, trainer=trainer)
+        self.wait(self.causes, lambda: f"an incident; the status is {json.dumps(self.status())}")
+        self.assertEqual(set(self.causes()), {"OutOfMemory"})
+        self.assertIn("the container has reached its memory limit", self.status()["restarts"]["recent"][0]["message"])
 
     def test_a_deleted_worker_is_replaced(self):
         expected = self.long_job()
@@ -64,7 +78,8 @@ class OnRealNodes(NodeTest):
         name, pod = sorted(self.pods().items())[2]
         self.kill(pod, "ringmaster-launcher")
         self.assertEqual(self.result(), expected)
-        self.assertEqual(self.status()["restarts"]["total"], 1)
+        self.assertEqual(self.causes(), {"Unknown": 1})
+        self.assertRegex(self.status()["restarts"]["recent"][0]["message"], r"^Worker 2 \(digits-2-0, round 1\) was ended by signal 9")
         self.assertGreaterEqual(self.status()["round"], 2)
 
     def test_a_drained_nodes_workers_go_on_at_the_other(self):
