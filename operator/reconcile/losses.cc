@@ -66,11 +66,21 @@ std::optional<Time> SilentLoss(Pass& pass, const Slot& slot) {
   return std::nullopt;
 }
 
+// When the pod's container ended, or `unsaid` where nobody says when. That time is of the node's
+// clock, which may be far from ours: a worker that was heard of later ended later, and nothing
+// waits until our clock gets to where the node's is.
+Time EndedAt(const Pass& pass, const Slot& slot, Time unsaid) {
+  const Time finished = slot.pod->finished_at.value_or(unsaid);
+  if (slot.view == nullptr)
+    return finished <= pass.now ? finished : pass.now - pass.in.settings.root_cause_wait;
+  return finished <= pass.now ? std::max(finished, slot.view->last_heard) : slot.view->last_heard;
+}
+
 // A native worker that left with exit code 0 although training is not over: it was asked to leave.
 // Its word that training is over may still be on the way, so this waits for a moment.
 std::optional<Time> EarlyLeaver(Pass& pass, const Slot& slot) {
   if (!pass.Native() || TrainingIsOver(pass)) return std::nullopt;
-  const Time since = slot.pod->finished_at.value_or(pass.now - pass.in.settings.root_cause_wait);
+  const Time since = EndedAt(pass, slot, pass.now - pass.in.settings.root_cause_wait);
   if (slot.view != nullptr && slot.view->drained_step) return since;
   if (pass.now >= since + pass.in.settings.root_cause_wait) return since;
   pass.WakeAt(since + pass.in.settings.root_cause_wait);
@@ -86,7 +96,7 @@ std::optional<Time> LostSince(Pass& pass, const Slot& slot) {
   if (slot.view != nullptr && slot.view->exited && slot.view->exited->exit_code != 0) {
     return slot.view->exited->time;
   }
-  if (pod.phase == PodPhase::kFailed) return pod.finished_at.value_or(pass.now);
+  if (pod.phase == PodPhase::kFailed) return EndedAt(pass, slot, pass.now);
   if (pod.deleting || pod.phase == PodPhase::kUnknown) return pass.now;
   if (RefusedForKernels(pass, slot)) return pass.now;
   return SilentLoss(pass, slot);

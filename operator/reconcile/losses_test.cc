@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include "common/contract.h"
 #include "operator/reconcile/reconcile.h"
 #include "operator/reconcile/testing.h"
 
@@ -89,6 +90,40 @@ TEST(LossesTest, WaitsAMomentForAnExplanationOfAnEarlyExitCodeZero) {
   const Decision decision = Reconcile(observed);
   EXPECT_FALSE(decision.status->restarts);
   EXPECT_EQ(Wait(decision), seconds(2));
+}
+
+// The node's clock is ahead of ours, or behind.
+void FinishedBy(Observed& observed, int index, Time finished) {
+  Pod(observed, index)["status"]["containerStatuses"][0]["state"]["terminated"]["finishedAt"] =
+      FormatTime(finished);
+}
+
+TEST(LossesTest, WaitsForNoClockToCatchUpWithANodesThatIsAhead) {
+  for (const int code : {0, int{contract::kExitPeerLost}}) {
+    for (const bool heard : {true, false}) {
+      Observed observed = Training(2);
+      Exit(observed, 1, code);
+      FinishedBy(observed, 1, observed.now + std::chrono::hours(1));
+      View(observed, 1).last_heard = observed.now;
+      if (!heard) observed.workers.workers.erase(observed.workers.workers.begin() + 1);
+      observed.now += seconds(3);
+      EXPECT_EQ(DeletedPods(Reconcile(observed)), std::vector<std::string>{"digits-1-0"})
+          << code << " " << heard;
+    }
+  }
+}
+
+TEST(LossesTest, CountsNoClocksDifferenceAsLostTime) {
+  for (const int hours : {1, -1}) {
+    Observed observed = Training(2);
+    View(observed, 1).last_heard = observed.now;
+    Exit(observed, 1, 9);
+    FinishedBy(observed, 1, observed.now + std::chrono::hours(hours));
+    observed.now += seconds(3);
+    const Decision decision = Reconcile(observed);
+    ASSERT_TRUE(decision.status->restarts);
+    EXPECT_EQ(decision.status->lost_seconds->detect, 3) << hours;
+  }
 }
 
 }  // namespace
