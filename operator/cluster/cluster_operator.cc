@@ -238,6 +238,9 @@ manager::ManagerOptions ClusterOperator::MakeManagerOptions() {
   options.gang_apis = gangs_;
   options.workers = options_.concurrent_jobs;
   options.parallel_writes = options_.parallel_writes;
+  options.small_caches = true;
+  options.status_interval = options_.status_interval;
+  options.on_pass = [this](Duration own, bool called) { metrics_.OnPass(own, called); };
   options.observer = &metrics_;
   options.on_job = [this](const kube::ObjectPtr& before, const kube::ObjectPtr& after) {
     metrics_.OnJob(before, after);

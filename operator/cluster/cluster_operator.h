@@ -75,6 +75,9 @@ struct ClusterOptions {
   reconcile::Settings settings;
   int concurrent_jobs = 4;   // reconciled at once
   int parallel_writes = 16;  // API calls in flight for one job
+  // The least time between two writes of one job's status that change no more than counts and
+  // words in it.
+  Duration status_interval = std::chrono::seconds(1);
 };
 
 class ClusterOperator {

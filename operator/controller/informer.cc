@@ -104,7 +104,7 @@ absl::StatusOr<int> Informer::Advance(std::chrono::milliseconds timeout) {
   if (event->type == kube::WatchEventType::kBookmark) return 0;
   const ObjectKey key = kube::KeyOf(*event->object);
   return event->type == kube::WatchEventType::kDeleted ? Forget(key, event->object)
-                                                       : Store(key, event->object);
+                                                       : Store(key, Keep(event->object));
 }
 
 absl::Status Informer::OpenWatch() {
@@ -142,31 +142,28 @@ bool Informer::IsUnknownKind(const absl::Status& status) const {
 
 absl::StatusOr<int> Informer::Relist() {
   std::string version;
-  const absl::StatusOr<std::vector<ObjectPtr>> listed = ListAll(&version);
+  absl::StatusOr<std::map<ObjectKey, Kept>> listed = ListAll(&version);
   if (IsUnknownKind(listed.status())) {
     const int changes = TakeIn({});
     FinishList(/*served=*/false);
     return changes > 0 ? changes : kNothing;
   }
   RM_RETURN_IF_ERROR(listed.status());
-  const int changes = TakeIn(*listed);
+  const int changes = TakeIn(*std::move(listed));
   resource_version_ = version;
   nothing_since_list_ = true;
   FinishList(/*served=*/true);
   return changes;
 }
 
-int Informer::TakeIn(const std::vector<ObjectPtr>& listed) {
+int Informer::TakeIn(std::map<ObjectKey, Kept> listed) {
   int changes = 0;
-  std::set<ObjectKey> present;
-  for (const ObjectPtr& object : listed) {
-    present.insert(kube::KeyOf(*object));
-    changes += Store(kube::KeyOf(*object), object);
+  Keys present;
+  for (auto& [key, kept] : listed) {
+    present.insert(key);
+    changes += Store(key, std::move(kept));
   }
-  for (const ObjectPtr& object : List()) {
-    const ObjectKey key = kube::KeyOf(*object);
-    if (!present.contains(key)) changes += Forget(key, object);
-  }
+  for (const ObjectKey& key : KeysWithout(present)) changes += Forget(key, Get(key));
   return changes;
 }
 
@@ -181,30 +178,60 @@ void Informer::FinishList(bool served) {
   synced_changed_.notify_all();
 }
 
-absl::StatusOr<std::vector<ObjectPtr>> Informer::ListAll(std::string* resource_version) {
-  std::vector<ObjectPtr> all;
+absl::StatusOr<std::map<ObjectKey, Informer::Kept>> Informer::ListAll(
+    std::string* resource_version) {
+  std::map<ObjectKey, Kept> all;
   kube::ListOptions page{options_.label_selector, options_.page, ""};
   do {
     RM_ASSIGN_OR_RETURN(kube::ObjectList list, client_.List(type_, options_.ns, page));
-    std::move(list.items.begin(), list.items.end(), std::back_inserter(all));
+    for (const ObjectPtr& object : list.items) all.emplace(kube::KeyOf(*object), Keep(object));
     *resource_version = std::move(list.resource_version);
     page.continue_token = std::move(list.continue_token);
   } while (!page.continue_token.empty());
   return all;
 }
 
-int Informer::Store(const ObjectKey& key, const ObjectPtr& object) {
-  ObjectPtr before;
+std::vector<ObjectKey> Informer::KeysWithout(const Keys& these) const {
+  const std::lock_guard lock(mutex_);
+  std::vector<ObjectKey> others;
+  for (const auto& [key, kept] : objects_) {
+    if (!these.contains(key)) others.push_back(key);
+  }
+  return others;
+}
+
+Informer::Kept Informer::Keep(const ObjectPtr& object) const {
+  if (!options_.trim) return {.whole = object, .packed = nullptr};
+  kube::Json trimmed = *object;
+  options_.trim(trimmed);
+  const std::vector<std::uint8_t> bytes = kube::Json::to_cbor(trimmed);
+  return {.whole = nullptr,
+          .packed = std::make_shared<const std::string>(bytes.begin(), bytes.end())};
+}
+
+ObjectPtr Informer::Read(const Kept& kept) {
+  if (kept.packed == nullptr) return kept.whole;
+  return std::make_shared<const kube::Json>(kube::Json::from_cbor(*kept.packed));
+}
+
+std::vector<ObjectPtr> Informer::ReadAll(const std::vector<Kept>& kept) {
+  std::vector<ObjectPtr> objects;
+  objects.reserve(kept.size());
+  for (const Kept& one : kept) objects.push_back(Read(one));
+  return objects;
+}
+
+int Informer::Store(const ObjectKey& key, Kept kept) {
+  const ObjectPtr before = Get(key);
+  const ObjectPtr after = Read(kept);
   {
     const std::lock_guard lock(mutex_);
-    ObjectPtr& slot = objects_[key];
-    before = slot;
-    slot = object;
-    if (before != nullptr && kube::ResourceVersion(*before) == kube::ResourceVersion(*object))
+    objects_[key] = std::move(kept);
+    if (before != nullptr && kube::ResourceVersion(*before) == kube::ResourceVersion(*after))
       return 0;
-    Reindex(key, before, object);
+    Reindex(key, before, after);
   }
-  for (const Handler& handler : handlers_) handler(before, object);
+  for (const Handler& handler : handlers_) handler(before, after);
   return 1;
 }
 
@@ -213,7 +240,7 @@ int Informer::Forget(const ObjectKey& key, const ObjectPtr& last) {
     const std::lock_guard lock(mutex_);
     const auto it = objects_.find(key);
     if (it == objects_.end()) return 0;
-    Reindex(key, it->second, nullptr);
+    Reindex(key, Read(it->second), nullptr);
     objects_.erase(it);
   }
   for (const Handler& handler : handlers_) handler(last, nullptr);
@@ -255,27 +282,36 @@ absl::Status Informer::WaitForSync(std::chrono::milliseconds timeout) {
 }
 
 ObjectPtr Informer::Get(const ObjectKey& key) const {
-  const std::lock_guard lock(mutex_);
-  const auto it = objects_.find(key);
-  return it == objects_.end() ? nullptr : it->second;
+  Kept kept;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto it = objects_.find(key);
+    if (it == objects_.end()) return nullptr;
+    kept = it->second;
+  }
+  return Read(kept);
 }
 
 std::vector<ObjectPtr> Informer::List() const {
-  const std::lock_guard lock(mutex_);
-  std::vector<ObjectPtr> all;
-  for (const auto& [key, object] : objects_) all.push_back(object);
-  return all;
+  std::vector<Kept> all;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [key, kept] : objects_) all.push_back(kept);
+  }
+  return ReadAll(all);
 }
 
 std::vector<ObjectPtr> Informer::ByIndex(std::string_view index, const std::string& value) const {
-  const std::lock_guard lock(mutex_);
-  const auto found = indices_.find(index);
-  RM_CHECK(found != indices_.end(), "ByIndex needs an index that AddIndex made");
-  const auto keys = found->second.entries.find(value);
-  std::vector<ObjectPtr> objects;
-  if (keys == found->second.entries.end()) return objects;
-  for (const ObjectKey& key : keys->second) objects.push_back(objects_.at(key));
-  return objects;
+  std::vector<Kept> found;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto it = indices_.find(index);
+    RM_CHECK(it != indices_.end(), "ByIndex needs an index that AddIndex made");
+    const auto keys = it->second.entries.find(value);
+    if (keys == it->second.entries.end()) return {};
+    for (const ObjectKey& key : keys->second) found.push_back(objects_.at(key));
+  }
+  return ReadAll(found);
 }
 
 std::size_t Informer::Size() const {

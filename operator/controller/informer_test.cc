@@ -72,6 +72,31 @@ TEST_F(InformerTest, ListsInPages) {
   EXPECT_EQ(informer.Size(), 7u);
 }
 
+TEST_F(InformerTest, ATrimmedCopyHasTheRestAndTellsOfItAlike) {
+  Informer informer(client_, kConfigMap,
+                    {.trim = [](Json& object) { object["metadata"].erase("creationTimestamp"); }});
+  informer.AddIndex("team", IndexByLabel("team"));
+  Note(informer);
+  Json a = Create("a", "red");
+  ASSERT_TRUE(informer.Pump().ok());
+  kube::SetLabel(a, "team", "blue");
+  a["data"] = {{"rate", "0.1"}};
+  const Json stored = *store_->Update(kConfigMap, a);
+  ASSERT_TRUE(informer.Pump().ok());
+  EXPECT_TRUE(informer.ByIndex("team", "red").empty());
+  const std::vector<ObjectPtr> blue = informer.ByIndex("team", "blue");
+  ASSERT_EQ(blue.size(), 1u);
+  Json expected = stored;
+  expected["metadata"].erase("creationTimestamp");
+  EXPECT_EQ(*blue[0], expected);
+  EXPECT_EQ(*informer.Get({"ns", "a"}), expected);
+  Delete("a");
+  Create("b");
+  store_->ExpireHistory();
+  ASSERT_TRUE(informer.Pump().ok());
+  EXPECT_EQ(changes_, "+a ~a +b -a ");
+}
+
 TEST_F(InformerTest, AnExpiredWatchIsMendedByANewListWhoseDifferencesAreChanges) {
   Create("a");
   Create("b");

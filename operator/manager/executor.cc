@@ -36,28 +36,33 @@ Json StatusOf(const Json& job) {
 }  // namespace
 
 Executor::Executor(kube::Client& client, WorkerLink& link, controller::EventRecorder& recorder,
-                   OwnWrites& own_writes, int parallel)
+                   OwnWrites& own_writes, MadePods& made_pods, int parallel)
     : client_(client),
       link_(link),
       recorder_(recorder),
       own_writes_(own_writes),
+      made_pods_(made_pods),
       parallel_(parallel) {}
 
-absl::Status Executor::Execute(const Json& job, const reconcile::Decision& decision) {
-  RM_RETURN_IF_ERROR(StoreStatus(job, decision));
+absl::Status Executor::Execute(const Json& job, const reconcile::Decision& decision,
+                               CallMeter& meter) {
+  RM_RETURN_IF_ERROR(StoreStatus(job, decision, meter));
   TellWorkers(kube::KeyOf(job), decision);
-  const absl::Status written = Write(job, decision);
-  RecordEvents(job, decision, written.ok());
+  const absl::Status written = Write(job, decision, meter);
+  RecordEvents(job, decision, written.ok(), meter);
   return written;
 }
 
-absl::Status Executor::StoreStatus(const Json& job, const reconcile::Decision& decision) {
+absl::Status Executor::StoreStatus(const Json& job, const reconcile::Decision& decision,
+                                   CallMeter& meter) {
   if (!decision.status) return absl::OkStatus();
   const Json patch = kube::MergeDiff(StatusOf(job), ToJson(*decision.status));
   if (patch.empty()) return absl::OkStatus();
   const kube::ObjectKey key = kube::KeyOf(job);
   const std::string version = kube::ResourceVersion(job);
-  RM_ASSIGN_OR_RETURN(Json stored, client_.PatchStatus(kube::kTrainingJob, key, patch, version));
+  RM_ASSIGN_OR_RETURN(Json stored, meter.Time([&] {
+    return client_.PatchStatus(kube::kTrainingJob, key, patch, version);
+  }));
   own_writes_.Record(key, version, std::make_shared<const Json>(std::move(stored)));
   return absl::OkStatus();
 }
@@ -71,24 +76,26 @@ void Executor::TellWorkers(const kube::ObjectKey& key, const reconcile::Decision
   }
 }
 
-absl::Status Executor::Write(const Json& job, const reconcile::Decision& decision) {
+absl::Status Executor::Write(const Json& job, const reconcile::Decision& decision,
+                             CallMeter& meter) {
   std::vector<const reconcile::Action*> writes;
   for (const reconcile::Action& action : decision.actions) {
     if (IsWrite(action)) writes.push_back(&action);
   }
-  return ForEachParallel(writes.size(), parallel_,
-                         [&](std::size_t i) { return WriteOne(job, *writes[i]); });
+  if (writes.empty()) return absl::OkStatus();
+  return meter.Time([&] {
+    return ForEachParallel(writes.size(), parallel_,
+                           [&](std::size_t i) { return WriteOne(job, *writes[i]); });
+  });
 }
 
 absl::Status Executor::WriteOne(const Json& job, const reconcile::Action& action) {
   const std::string ns = kube::Namespace(job);
   return std::visit(
       Overloaded{
-          [&](const reconcile::CreatePod& create) {
-            return CreateOwned(job, kube::kPod, create.pod);
-          },
+          [&](const reconcile::CreatePod& create) { return CreatePod(job, create.pod); },
           [&](const reconcile::CreateService& create) {
-            return CreateOwned(job, kube::kService, create.service);
+            return CreateOwned(job, kube::kService, create.service).status();
           },
           [&](const reconcile::DeletePod& pod) {
             return DeleteThis(kube::kPod, {ns, pod.name}, pod.uid);
@@ -114,15 +121,19 @@ absl::Status Executor::WriteOne(const Json& job, const reconcile::Action& action
       action);
 }
 
-absl::Status Executor::CreateOwned(const Json& job, const kube::ResourceType& type,
-                                   const Json& object) {
-  const absl::Status created = client_.Create(type, object).status();
-  if (!kube::IsAlreadyExists(created)) return created;
-  const absl::StatusOr<Json> existing = client_.Get(type, kube::KeyOf(object));
-  if (!existing.ok()) return existing.status();
-  if (kube::IsOwnedBy(*existing, kube::Uid(job)) && !kube::IsDeleting(*existing)) {
-    return absl::OkStatus();
-  }
+absl::Status Executor::CreatePod(const Json& job, const Json& pod) {
+  RM_ASSIGN_OR_RETURN(Json created, CreateOwned(job, kube::kPod, pod));
+  made_pods_.Record(std::make_shared<const Json>(std::move(created)));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Json> Executor::CreateOwned(const Json& job, const kube::ResourceType& type,
+                                           const Json& object) {
+  absl::StatusOr<Json> created = client_.Create(type, object);
+  if (!kube::IsAlreadyExists(created.status())) return created;
+  absl::StatusOr<Json> existing = client_.Get(type, kube::KeyOf(object));
+  if (!existing.ok()) return existing;
+  if (kube::IsOwnedBy(*existing, kube::Uid(job)) && !kube::IsDeleting(*existing)) return existing;
   return absl::AlreadyExistsError(
       fmt::format("{} {} exists already and {}; it must go before this job can have its own",
                   type.kind, kube::KeyOf(object).ToString(),
@@ -132,7 +143,7 @@ absl::Status Executor::CreateOwned(const Json& job, const kube::ResourceType& ty
 // A group that is refused (a queue that does not exist, say) is no fault of the pod template, and
 // may be taken later.
 absl::Status Executor::CreatePodGroup(const Json& job, const reconcile::CreatePodGroup& create) {
-  const absl::Status created = CreateOwned(job, create.type, create.group);
+  const absl::Status created = CreateOwned(job, create.type, create.group).status();
   if (!absl::IsInvalidArgument(created) && !absl::IsPermissionDenied(created)) return created;
   recorder_
       .Record(kube::kTrainingJob, job,
@@ -151,16 +162,20 @@ absl::Status Executor::DeleteThis(const kube::ResourceType& type, const kube::Ob
   return deleted;
 }
 
-void Executor::RecordEvents(const Json& job, const reconcile::Decision& decision, bool written) {
+void Executor::RecordEvents(const Json& job, const reconcile::Decision& decision, bool written,
+                            CallMeter& meter) {
   for (const reconcile::Action& action : decision.actions) {
     const auto* event = std::get_if<reconcile::RecordEvent>(&action);
     if (event == nullptr || (event->tells_of_writes && !written)) continue;
     const auto type =
         event->warning ? controller::EventType::kWarning : controller::EventType::kNormal;
     // Best effort: the recorder logs what it cannot record.
-    recorder_
-        .Record(kube::kTrainingJob, job,
-                {.type = type, .reason = event->reason, .message = event->message})
+    meter
+        .Time([&] {
+          return recorder_.Record(
+              kube::kTrainingJob, job,
+              {.type = type, .reason = event->reason, .message = event->message});
+        })
         .IgnoreError();
   }
 }

@@ -19,6 +19,8 @@
 #include "absl/status/status.h"
 #include "operator/controller/events.h"
 #include "operator/kube/client.h"
+#include "operator/manager/call_meter.h"
+#include "operator/manager/made_pods.h"
 #include "operator/manager/own_writes.h"
 #include "operator/manager/worker_link.h"
 #include "operator/reconcile/decision.h"
@@ -31,29 +33,34 @@ class Executor {
   // All references must outlive the executor. At most `parallel` calls are in flight for one
   // decision; 1 keeps their order.
   Executor(kube::Client& client, WorkerLink& link, controller::EventRecorder& recorder,
-           OwnWrites& own_writes, int parallel);
+           OwnWrites& own_writes, MadePods& made_pods, int parallel);
 
   // `job` is the object that the decision was computed from. The first error; kAborted when the
   // status was stale, in which case nothing has happened; kInvalidArgument when the API refuses an
   // object for what it is, so that trying again would not help.
-  absl::Status Execute(const kube::Json& job, const reconcile::Decision& decision);
+  absl::Status Execute(const kube::Json& job, const reconcile::Decision& decision,
+                       CallMeter& meter);
 
  private:
-  absl::Status StoreStatus(const kube::Json& job, const reconcile::Decision& decision);
+  absl::Status StoreStatus(const kube::Json& job, const reconcile::Decision& decision,
+                           CallMeter& meter);
   void TellWorkers(const kube::ObjectKey& key, const reconcile::Decision& decision);
-  absl::Status Write(const kube::Json& job, const reconcile::Decision& decision);
+  absl::Status Write(const kube::Json& job, const reconcile::Decision& decision, CallMeter& meter);
   absl::Status WriteOne(const kube::Json& job, const reconcile::Action& action);
-  absl::Status CreateOwned(const kube::Json& job, const kube::ResourceType& type,
-                           const kube::Json& object);
+  absl::Status CreatePod(const kube::Json& job, const kube::Json& pod);
+  absl::StatusOr<kube::Json> CreateOwned(const kube::Json& job, const kube::ResourceType& type,
+                                         const kube::Json& object);
   absl::Status CreatePodGroup(const kube::Json& job, const reconcile::CreatePodGroup& create);
   absl::Status DeleteThis(const kube::ResourceType& type, const kube::ObjectKey& key,
                           const std::string& uid);
-  void RecordEvents(const kube::Json& job, const reconcile::Decision& decision, bool written);
+  void RecordEvents(const kube::Json& job, const reconcile::Decision& decision, bool written,
+                    CallMeter& meter);
 
   kube::Client& client_;
   WorkerLink& link_;
   controller::EventRecorder& recorder_;
   OwnWrites& own_writes_;
+  MadePods& made_pods_;
   const int parallel_;
 };
 

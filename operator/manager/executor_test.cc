@@ -74,7 +74,8 @@ class ExecutorTest : public ::testing::Test {
     return reasons;
   }
   absl::Status Execute(const reconcile::Decision& decision) {
-    return executor_.Execute(job_, decision);
+    CallMeter meter(clock_);
+    return executor_.Execute(job_, decision, meter);
   }
 
   FakeClock clock_;
@@ -85,7 +86,9 @@ class ExecutorTest : public ::testing::Test {
   RecordingLink link_{story_};
   controller::EventRecorder recorder_{client_, clock_, "test"};
   OwnWrites own_writes_;
-  Executor executor_{client_, link_, recorder_, own_writes_, /*parallel=*/1};
+  controller::Informer pods_{client_, kube::kPod, {}};
+  MadePods made_pods_{pods_, clock_};
+  Executor executor_{client_, link_, recorder_, own_writes_, made_pods_, /*parallel=*/1};
   Json job_;
 };
 
@@ -233,11 +236,12 @@ TEST_F(ExecutorTest, DoesNotFailForAnEventThatCannotBeRecorded) {
 }
 
 TEST_F(ExecutorTest, WritesSeveralAtOnceWhenItMay) {
-  Executor executor(client_, link_, recorder_, own_writes_, /*parallel=*/4);
+  Executor executor(client_, link_, recorder_, own_writes_, made_pods_, /*parallel=*/4);
   reconcile::Decision decision;
   for (const char* name : {"a", "b", "c", "d"}) decision.actions.push_back(Create(name));
   client_.SetObserver(nullptr);  // the story has no lock
-  ASSERT_TRUE(executor.Execute(job_, decision).ok());
+  CallMeter meter(clock_);
+  ASSERT_TRUE(executor.Execute(job_, decision, meter).ok());
   for (const char* name : {"a", "b", "c", "d"}) EXPECT_TRUE(Exists(name)) << name;
 }
 

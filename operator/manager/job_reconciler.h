@@ -13,7 +13,10 @@
 #include "common/clock.h"
 #include "operator/controller/informer.h"
 #include "operator/controller/reconciler.h"
+#include "operator/manager/call_meter.h"
 #include "operator/manager/executor.h"
+#include "operator/manager/made_pods.h"
+#include "operator/manager/status_pace.h"
 #include "operator/reconcile/observed.h"
 
 namespace ringmaster::manager {
@@ -32,14 +35,21 @@ class JobReconciler : public controller::Reconciler {
  public:
   struct Caches {
     const controller::Informer& jobs;
-    const controller::Informer& pods;      // indexed by kOwnerIndex
-    const controller::Informer& services;  // likewise
+    const controller::Informer& services;  // indexed by kOwnerIndex
     const std::vector<GangCache>& gangs;   // the preferred first
+  };
+
+  // Told after each pass what it took without its API calls, and whether it made any. Thread-safe.
+  using OnPass = std::function<void(Duration own, bool called)>;
+  struct Options {
+    reconcile::Settings settings;
+    Duration status_interval{};  // status_pace.h
+    OnPass on_pass;              // may be empty
   };
 
   // All references must outlive the reconciler.
   JobReconciler(Caches caches, WorkerLink& link, Executor& executor, OwnWrites& own_writes,
-                const Clock& clock, reconcile::Settings settings);
+                MadePods& made_pods, const Clock& clock, Options options);
 
   // Retry: a write failed or was stale. A pod that the API refuses for what it is ends the job,
   // with the API's words in its status. An object that cannot be read as a TrainingJob is no error
@@ -54,15 +64,19 @@ class JobReconciler : public controller::Reconciler {
   reconcile::Observed Observe(const kube::ObjectKey& key, const kube::Json& job);
   void Forget(const kube::ObjectKey& key);
   void ForgetPredecessor(const kube::ObjectKey& key, const std::string& uid);
-  controller::ReconcileResult Carry(const kube::Json& job, const reconcile::Observed& observed);
-  absl::Status EndRefused(const kube::ObjectKey& key, const absl::Status& why);
+  controller::ReconcileResult Pass(const kube::ObjectKey& key, CallMeter& meter);
+  controller::ReconcileResult Carry(const kube::Json& job, const reconcile::Observed& observed,
+                                    CallMeter& meter);
+  absl::Status EndRefused(const kube::ObjectKey& key, const absl::Status& why, CallMeter& meter);
 
   const Caches caches_;
   WorkerLink& link_;
   Executor& executor_;
   OwnWrites& own_writes_;
+  MadePods& made_pods_;
   const Clock& clock_;
-  const reconcile::Settings settings_;
+  const Options options_;
+  StatusPace pace_;
   std::mutex mutex_;
   std::map<kube::ObjectKey, std::string> uids_;  // of the jobs seen last
 };

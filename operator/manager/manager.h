@@ -42,7 +42,10 @@ struct ManagerOptions {
   int workers = 2;                                     // jobs that are reconciled at once
   int parallel_writes = 8;                             // API calls in flight for one job
   controller::ControllerObserver* observer = nullptr;  // may be null; must outlive the manager
-  controller::Handler on_job;                          // told of each change of a job; may be empty
+  JobReconciler::OnPass on_pass;                       // may be empty
+  Duration status_interval{};  // the least time between writes that say nothing new
+  bool small_caches = false;   // for a cluster's many objects; see controller/informer.h
+  controller::Handler on_job;  // told of each change of a job; may be empty
 };
 
 class Manager {
@@ -80,6 +83,7 @@ class Manager {
   std::vector<GangCache> gangs_;
   controller::EventRecorder recorder_;
   OwnWrites own_writes_;
+  MadePods made_pods_;
   Executor executor_;
   JobReconciler reconciler_;
   controller::Controller controller_;  // last: its threads use all of the above

@@ -64,10 +64,21 @@ std::set<int64_t> Checkpoints(const Json& job) {
   return steps;
 }
 
+// From 50 microseconds to 0.2 seconds, a third more each: fine enough to tell 0.8 ms from 1 ms.
+metrics::Histogram& AddOwnTime(metrics::Registry& registry, const char* calls) {
+  static const auto buckets = metrics::ExponentialBuckets(0.00005, 1.35, 28);
+  return registry.AddHistogram("ringmaster_operator_reconcile_own_seconds",
+                               "What a reconcile pass took without its API calls, by whether it "
+                               "made any.",
+                               buckets, {{"calls", calls}});
+}
+
 }  // namespace
 
 OperatorMetrics::OperatorMetrics(metrics::Registry& registry)
-    : queue_depth_(registry.AddGauge("ringmaster_operator_queue_depth",
+    : own_with_calls_(AddOwnTime(registry, "some")),
+      own_without_calls_(AddOwnTime(registry, "none")),
+      queue_depth_(registry.AddGauge("ringmaster_operator_queue_depth",
                                      "Jobs that wait for a reconcile pass.")),
       rounds_(registry.AddCounter("ringmaster_operator_rounds_total", "Rounds that were formed.")),
       checkpoints_(registry.AddCounter("ringmaster_operator_checkpoints_total",
@@ -102,6 +113,11 @@ void OperatorMetrics::OnReconcile(std::string_view result, Duration latency) {
   if (passes == passes_.end()) return;
   passes->second.total->Increment();
   passes->second.seconds->Observe(std::chrono::duration<double>(latency).count());
+}
+
+void OperatorMetrics::OnPass(Duration own, bool called) {
+  (called ? own_with_calls_ : own_without_calls_)
+      .Observe(std::chrono::duration<double>(own).count());
 }
 
 void OperatorMetrics::OnQueueDepth(std::size_t depth) {

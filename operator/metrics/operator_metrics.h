@@ -2,6 +2,8 @@
 //
 //   ringmaster_operator_reconcile_total{result}            passes, by what they answered
 //   ringmaster_operator_reconcile_seconds{result}          their latencies
+//   ringmaster_operator_reconcile_own_seconds{calls}       what a pass took without its API calls,
+//                                                          by whether it made any: "some", "none"
 //   ringmaster_operator_queue_depth                        jobs that wait for a pass
 //   ringmaster_operator_jobs{state}                        jobs by state
 //   ringmaster_operator_oldest_state_timestamp_seconds{state}
@@ -38,6 +40,9 @@ class OperatorMetrics : public controller::ControllerObserver {
   void OnReconcile(std::string_view result, Duration latency) override;
   void OnQueueDepth(std::size_t depth) override;
 
+  // A pass of a job has ended; its time without API calls.
+  void OnPass(Duration own, bool called);
+
   // A change of a job; a handler of the jobs' informer. Either may be null.
   void OnJob(const kube::ObjectPtr& before, const kube::ObjectPtr& after);
 
@@ -56,6 +61,8 @@ class OperatorMetrics : public controller::ControllerObserver {
 
   std::map<std::string, Passes, std::less<>> passes_;               // by result
   std::map<std::string, metrics::Counter*, std::less<>> restarts_;  // by cause
+  metrics::Histogram& own_with_calls_;
+  metrics::Histogram& own_without_calls_;
   metrics::Gauge& queue_depth_;
   metrics::Counter& rounds_;
   metrics::Counter& checkpoints_;

@@ -43,6 +43,8 @@ struct PodFacts {
 
   bool Terminal() const { return phase == PodPhase::kSucceeded || phase == PodPhase::kFailed; }
   bool Running() const { return phase == PodPhase::kRunning && !deleting; }
+
+  bool operator==(const PodFacts&) const = default;
 };
 
 PodFacts ReadPod(const nlohmann::json& pod);

@@ -1,0 +1,53 @@
+// Pods that this process has made and its cache does not show yet.
+//
+// A watch runs behind, so a pass right after the creation of pods would find them missing, and ask
+// for them again; the API server would answer that they exist, which costs two calls each. This
+// adds them to what the cache shows. It is no more than a memory of what the API server has said: a
+// process that has forgotten it, or is told too late, only makes those calls.
+//
+// Thread-safe.
+#ifndef RINGMASTER_OPERATOR_MANAGER_MADE_PODS_H_
+#define RINGMASTER_OPERATOR_MANAGER_MADE_PODS_H_
+
+#include <map>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "common/clock.h"
+#include "operator/controller/informer.h"
+#include "operator/kube/types.h"
+
+namespace ringmaster::manager {
+
+class MadePods {
+ public:
+  // Both must outlive this; `cache` is the pods' and calls Seen for each change.
+  MadePods(const controller::Informer& cache, const Clock& clock) : cache_(cache), clock_(clock) {}
+
+  // The API server has this pod.
+  void Record(kube::ObjectPtr pod);
+  // The cache shows the pod, or has shown it.
+  void Seen(const kube::Json& pod);
+
+  // The pods that the cache's index has for this owner, and those that it is still to show.
+  std::vector<kube::ObjectPtr> With(std::string_view index, const std::string& owner_uid);
+
+ private:
+  struct Made {
+    kube::ObjectPtr pod;
+    SteadyTime at;
+  };
+
+  std::vector<kube::ObjectPtr> Of(const std::string& owner_uid);
+  void Drop(const std::string& owner_uid, const kube::ObjectKey& key);
+
+  const controller::Informer& cache_;
+  const Clock& clock_;
+  std::mutex mutex_;
+  std::map<std::string, std::map<kube::ObjectKey, Made>> made_;  // by owner; guarded by mutex_
+};
+
+}  // namespace ringmaster::manager
+
+#endif  // RINGMASTER_OPERATOR_MANAGER_MADE_PODS_H_

@@ -1,0 +1,50 @@
+// When a status that says nothing new is written.
+//
+// While a job's pods start one after another, each changes a count and a sentence of the status,
+// and a write for each of them would cost the API server half as much as the pods themselves. So a
+// decision that changes nothing but counts and words waits until the last write is some time ago,
+// and is then made anew. Everything else is carried out at once: a condition that turns or has
+// another reason, a round, an incident, whatever is to be created, deleted, sent or recorded.
+//
+// What it remembers are times of writes; a process that has forgotten them writes at once.
+//
+// Thread-safe.
+#ifndef RINGMASTER_OPERATOR_MANAGER_STATUS_PACE_H_
+#define RINGMASTER_OPERATOR_MANAGER_STATUS_PACE_H_
+
+#include <mutex>
+#include <optional>
+#include <unordered_map>
+
+#include "common/clock.h"
+#include "operator/kube/types.h"
+#include "operator/reconcile/decision.h"
+
+namespace ringmaster::manager {
+
+// Whether the statuses differ in no more than counts and words.
+bool SaysTheSame(const training::v1alpha1::TrainingJobStatus& before,
+                 const training::v1alpha1::TrainingJobStatus& after);
+
+class StatusPace {
+ public:
+  // An interval of zero writes everything at once.
+  StatusPace(Duration interval, const Clock& clock) : interval_(interval), clock_(clock) {}
+
+  // How long the decision, which was made for a job with status `before`, is to wait; 0 when it is
+  // to be carried out, which is then taken as done.
+  Duration WaitFor(const kube::ObjectKey& job,
+                   const std::optional<training::v1alpha1::TrainingJobStatus>& before,
+                   const reconcile::Decision& decision);
+  void Forget(const kube::ObjectKey& job);
+
+ private:
+  const Duration interval_;
+  const Clock& clock_;
+  std::mutex mutex_;
+  std::unordered_map<kube::ObjectKey, SteadyTime> written_;  // guarded by mutex_
+};
+
+}  // namespace ringmaster::manager
+
+#endif  // RINGMASTER_OPERATOR_MANAGER_STATUS_PACE_H_

@@ -1,0 +1,87 @@
+#include "operator/manager/status_pace.h"
+
+#include <gtest/gtest.h>
+
+namespace ringmaster::manager {
+namespace {
+
+using std::chrono::milliseconds;
+using training::v1alpha1::Condition;
+using training::v1alpha1::TrainingJobStatus;
+
+const kube::ObjectKey kJob{"default", "digits"};
+
+TrainingJobStatus Status(int active) {
+  TrainingJobStatus status;
+  status.state = "Pending";
+  status.workers.emplace().active = active;
+  status.conditions = {Condition{.type = "PodsReady",
+                                 .status = "False",
+                                 .reason = "PodsStarting",
+                                 .message = std::to_string(active)}};
+  return status;
+}
+
+reconcile::Decision To(TrainingJobStatus status) {
+  return {.actions = {}, .status = std::move(status), .announce = {}, .result = controller::Done{}};
+}
+
+class StatusPaceTest : public ::testing::Test {
+ protected:
+  Duration Wait(const TrainingJobStatus& before, const reconcile::Decision& decision) {
+    return pace_.WaitFor(kJob, before, decision);
+  }
+
+  FakeClock clock_;
+  StatusPace pace_{milliseconds(1000), clock_};
+};
+
+TEST_F(StatusPaceTest, CountsAndWordsWaitForTheirTurn) {
+  EXPECT_EQ(Wait(Status(0), To(Status(1))), Duration(0)) << "nothing was written yet";
+  clock_.Advance(milliseconds(400));
+  EXPECT_GE(Wait(Status(1), To(Status(2))), milliseconds(600));
+  clock_.Advance(milliseconds(601));
+  EXPECT_EQ(Wait(Status(1), To(Status(5))), Duration(0));
+  EXPECT_GT(Wait(Status(5), To(Status(6))), Duration(0));
+}
+
+TEST_F(StatusPaceTest, EveryOtherChangeIsWrittenAtOnce) {
+  const auto changes = {
+      +[](TrainingJobStatus& status) { status.round = 2; },
+      +[](TrainingJobStatus& status) { status.state = "Starting"; },
+      +[](TrainingJobStatus& status) { status.conditions[0].status = "True"; },
+      +[](TrainingJobStatus& status) { status.conditions[0].reason = "Unschedulable"; },
+      +[](TrainingJobStatus& status) { status.conditions.push_back({.type = "Training"}); },
+      +[](TrainingJobStatus& status) { status.incarnations.push_back({.index = 1}); },
+      +[](TrainingJobStatus& status) { status.restarts.emplace(); },
+  };
+  EXPECT_EQ(Wait(Status(0), To(Status(1))), Duration(0));
+  for (const auto& change : changes) {
+    TrainingJobStatus after = Status(1);
+    change(after);
+    EXPECT_EQ(Wait(Status(1), To(after)), Duration(0)) << &change - changes.begin();
+  }
+}
+
+TEST_F(StatusPaceTest, ADecisionToActNeverWaits) {
+  EXPECT_EQ(Wait(Status(0), To(Status(1))), Duration(0));
+  reconcile::Decision decision = To(Status(2));
+  decision.actions.emplace_back(reconcile::DeletePod{.name = "digits-0-0", .uid = "u"});
+  EXPECT_EQ(Wait(Status(1), decision), Duration(0));
+}
+
+TEST_F(StatusPaceTest, AFirstStatusAndAJobThatWasForgottenAreWrittenAtOnce) {
+  EXPECT_EQ(pace_.WaitFor(kJob, std::nullopt, To(Status(1))), Duration(0));
+  EXPECT_EQ(pace_.WaitFor(kJob, std::nullopt, To(Status(1))), Duration(0));
+  pace_.Forget(kJob);
+  EXPECT_EQ(Wait(Status(1), To(Status(2))), Duration(0));
+}
+
+TEST_F(StatusPaceTest, WithoutAnIntervalNothingWaits) {
+  StatusPace at_once(Duration(0), clock_);
+  EXPECT_EQ(at_once.WaitFor(kJob, Status(0), To(Status(1))), Duration(0));
+  EXPECT_EQ(at_once.WaitFor(kJob, Status(1), To(Status(2))), Duration(0));
+}
+
+}  // namespace
+}  // namespace ringmaster::manager
