@@ -10,7 +10,7 @@ BIN := build/$(PRESET)/bin
 
 .PHONY: help
 help: ## List the targets.
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: setup
 setup: ## Install the Debian packages that are missing, or print the command that does.
@@ -41,6 +41,11 @@ e2e: build ## Install the chart on two real nodes, train, kill, drain. Needs roo
 .PHONY: cluster
 cluster: ## Build the Kubernetes programs that tests of a real cluster need: about 15 minutes, once.
 	@tests/cluster/build
+
+.PHONY: bench-operator
+bench-operator: build ## Measure the operator on a real API server beside its peers; ARGS=--short takes 4 minutes, else 12.
+	@cmake --build --preset $(PRESET) -j $(JOBS) --target rendezvous_load
+	@RINGMASTER_BIN_DIR=$(CURDIR)/$(BIN) tests/bench/operator/bench $(ARGS)
 
 .PHONY: charts
 charts: setup ## Lint the chart, render it in several shapes and pack it into build/charts; fetches helm and promtool, once.

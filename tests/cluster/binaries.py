@@ -33,9 +33,14 @@ NODE = {
     "coredns": ("coredns", "ringmaster.dev/tests/cluster/coredns"),
     "helm": ("helm", "helm.sh/helm/v4/cmd/helm"),
 }
+BENCHMARK = {  # of tests/bench/operator
+    "load": ("load", "ringmaster.dev/tests/bench/operator/load"),
+    "peer": ("peer", "ringmaster.dev/tests/bench/operator/peer"),
+}
 USABLE = ("etcd", "kube-apiserver", "kubectl")  # without these there is no cluster; tests name what else they need
-SETS = {"control-plane": CONTROL_PLANE, "node": NODE, "helm": {"helm": NODE["helm"]}, "all": {**CONTROL_PLANE, **NODE}}
-PROGRAMS = SETS["all"]
+SETS = {"control-plane": CONTROL_PLANE, "node": NODE, "helm": {"helm": NODE["helm"]}, "benchmark": {**CONTROL_PLANE, **BENCHMARK},
+        "all": {**CONTROL_PLANE, **NODE}}
+PROGRAMS = {**SETS["all"], **BENCHMARK}
 
 
 class Missing(Exception):
@@ -91,7 +96,7 @@ def _build_module(go, module, names):
     folder = _folder(module)
     folder.mkdir(parents=True, exist_ok=True)
     _say(f"fetching the sources of {', '.join(names)}")
-    listed = subprocess.run([go, "list", "-deps", *(PROGRAMS[name][1] for name in names)], cwd=HERE / module, env=_environment(go),
+    listed = subprocess.run([go, "list", "-deps", *(PROGRAMS[name][1] for name in names)], cwd=source(module), env=_environment(go),
                             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     if listed.returncode != 0:
         raise Missing(f"the sources of {', '.join(names)} cannot be fetched: {_last_line(listed.stderr)}\n"
@@ -100,7 +105,7 @@ def _build_module(go, module, names):
         _say(f"building {name} in {folder}")
         partial = folder / (name + ".partial")
         built = subprocess.run([go, "build", "-trimpath", "-p", str(os.cpu_count() or 1), "-ldflags", _ldflags(module), "-o",
-                                str(partial), PROGRAMS[name][1]], cwd=HERE / module, env=_environment(go),
+                                str(partial), PROGRAMS[name][1]], cwd=source(module), env=_environment(go),
                                stdout=sys.stderr, stderr=subprocess.PIPE, text=True)
         if built.returncode != 0:
             raise Missing(f"{name} does not build: {built.stderr.strip()[-2000:]}")
@@ -115,12 +120,18 @@ def _ldflags(module):
         f"-s -w -X {stamp}gitVersion={version[1]} -X {stamp}gitMajor={version[2]} -X {stamp}gitMinor={version[3]}")
 
 
+def source(module):
+    """The folder of a module's go.mod."""
+    benchmark = HERE.parent / "bench/operator" / module
+    return benchmark if benchmark.exists() else HERE / module
+
+
 def _cache():
     return pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "ringmaster" / "cluster"
 
 
 def _folder(module):
-    content = hashlib.sha256(b"".join(path.read_bytes() for path in sorted((HERE / module).glob("*")) if path.is_file()))
+    content = hashlib.sha256(b"".join(path.read_bytes() for path in sorted(source(module).glob("*")) if path.is_file()))
     return _cache() / f"{module}-{content.hexdigest()[:16]}"
 
 

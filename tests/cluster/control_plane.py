@@ -35,6 +35,7 @@ class Options:
     kubelets: int = 0  # real nodes; the caller has entered namespaces for them then
     images: tuple = ()  # archives of images that real nodes shall have
     feature_gates: str = ""  # of all of Kubernetes' own programs: "GangScheduling=true,…"
+    scheduler: tuple = ()  # further flags of the scheduler
 
 
 class ControlPlane:
@@ -143,7 +144,7 @@ users:
                 "--service-account-private-key-file=service-accounts.key", "--root-ca-file=ca.crt"]
 
     def _scheduler(self):
-        return self._component("kube-scheduler", self._ports[4])
+        return [*self._component("kube-scheduler", self._ports[4]), *self.options.scheduler]
 
     def _component(self, name, port):
         return [binaries.find(name), f"--kubeconfig={name}.kubeconfig", f"--bind-address={self._address}", f"--secure-port={port}",
