@@ -193,7 +193,7 @@ class Operator:
 
     def __init__(self, cluster, arguments=()):
         self._metrics, self.port = free_port(), free_port()
-        command = [BIN / "ringmaster-operator", "--cluster", f"--kubeconfig={cluster.kubeconfig}", f"--lease-namespace={NAMESPACE}",
+        command = [BIN / "ringmaster-operator", "--cluster", f"--kubeconfig={cluster.kubeconfig}", f"--lease-namespace={NAMESPACE}", f"--lease-name=operator-{self.port}",
                    f"--rendezvous-address=127.0.0.1:{self.port}", "--host=127.0.0.1", f"--metrics-address=127.0.0.1:{self._metrics}", *arguments]
         self.log = cluster.folder / "operator.log"
         self._running = started(command, self.log, env={**os.environ, "RINGMASTER_POD_NAME": "operator-0"})
