@@ -18,29 +18,6 @@ namespace {
 constexpr size_t kMinSegmentBytes = 64;
 constexpr uint64_t kMaxMessageBytes = uint64_t{64} << 20;
 
-absl::Status Mismatch(std::string_view name, std::string_view what, size_t got, size_t want) {
-  if (got == want) return absl::OkStatus();
-  return absl::InvalidArgumentError(fmt::format("{}: {} {}; it must be {}", name, what, got, want));
-}
-
-const char* ReductionName(IntReduction reduction) {
-  static constexpr const char* kNames[] = {"sum", "min", "max"};
-  return kNames[static_cast<size_t>(reduction)];
-}
-
-int64_t Combine(IntReduction reduction, int64_t a, int64_t b) {
-  switch (reduction) {
-    case IntReduction::kSum:
-      // Wraps around, as unsigned numbers do.
-      return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
-    case IntReduction::kMin:
-      return std::min(a, b);
-    case IntReduction::kMax:
-      return std::max(a, b);
-  }
-  return a;
-}
-
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Communicator>> Communicator::Create(
@@ -110,71 +87,6 @@ void Communicator::TellPeersIfFailed() {
   if (lock) transport_->TellPeers();
 }
 
-absl::Status Communicator::AllreduceSum(std::span<const float> in, std::span<float> out,
-                                        std::string_view name) {
-  RM_RETURN_IF_ERROR(Mismatch(name, "the length of the result is", out.size(), in.size()));
-  const std::less<const float*> before;
-  if (in.data() != out.data() && before(in.data(), out.data() + out.size()) &&
-      before(out.data(), in.data() + in.size())) {
-    return absl::InvalidArgumentError(fmt::format("{}: the result overlaps the input", name));
-  }
-  const Operation operation{
-      OperationKind::kAllreduceSum, ElementType::kFloat32, in.size(), 0, std::string(name), ""};
-  return Run(operation, [&](Transport& t) { return RingAllreduceSum(t, in, out, segment_bytes_); });
-}
-
-absl::Status Communicator::AllreduceInt64(IntReduction reduction, std::span<const int64_t> in,
-                                          std::span<int64_t> out, std::string_view name) {
-  RM_RETURN_IF_ERROR(Mismatch(name, "the length of the result is", out.size(), in.size()));
-  const size_t ranks = static_cast<size_t>(world());
-  const Operation operation{
-      OperationKind::kAllreduceInt64,   ElementType::kInt64, in.size(),
-      static_cast<uint64_t>(reduction), std::string(name),   ReductionName(reduction)};
-  return Run(operation, [&](Transport& t) -> absl::Status {
-    std::vector<int64_t> all(in.size() * ranks);
-    const std::vector<size_t> parts(ranks, in.size_bytes());
-    RM_RETURN_IF_ERROR(RingAllgather(t, std::as_bytes(in), parts,
-                                     std::as_writable_bytes(std::span(all)), segment_bytes_));
-    RM_RETURN_IF_ERROR(t.Finish());  // `all` is being sent from until then
-    for (size_t i = 0; i < in.size(); ++i) {
-      int64_t value = all[i];
-      for (size_t r = 1; r < ranks; ++r) value = Combine(reduction, value, all[r * in.size() + i]);
-      out[i] = value;
-    }
-    return absl::OkStatus();
-  });
-}
-
-absl::Status Communicator::Broadcast(int root, std::span<std::byte> data, std::string_view name) {
-  if (root < 0 || root >= world()) {
-    return absl::InvalidArgumentError(
-        fmt::format("{}: root {} is not in a world of {}", name, root, world()));
-  }
-  const Operation operation{
-      OperationKind::kBroadcast,   ElementType::kBytes, data.size(),
-      static_cast<uint64_t>(root), std::string(name),   fmt::format("from rank {}", root)};
-  return Run(operation, [&](Transport& t) { return TreeBroadcast(t, root, data, segment_bytes_); });
-}
-
-absl::Status Communicator::Allgather(std::span<const std::byte> mine,
-                                     std::span<const size_t> part_bytes, std::span<std::byte> out,
-                                     std::string_view name) {
-  RM_RETURN_IF_ERROR(
-      Mismatch(name, "the number of parts is", part_bytes.size(), static_cast<size_t>(world())));
-  RM_RETURN_IF_ERROR(
-      Mismatch(name, "the size of this rank's part is", mine.size(), part_bytes[rank()]));
-  const size_t total = std::accumulate(part_bytes.begin(), part_bytes.end(), size_t{0});
-  RM_RETURN_IF_ERROR(Mismatch(name, "the size of the result is", out.size(), total));
-  const Operation operation{OperationKind::kAllgather,
-                            ElementType::kBytes,
-                            total,
-                            Fnv1a(part_bytes.data(), part_bytes.size_bytes()),
-                            std::string(name),
-                            fmt::format("this rank's {}", mine.size())};
-  return Run(operation,
-             [&](Transport& t) { return RingAllgather(t, mine, part_bytes, out, segment_bytes_); });
-}
-
 absl::StatusOr<std::vector<std::string>> Communicator::AllgatherBytes(
     std::span<const std::byte> mine, std::string_view name) {
   if (mine.size() > kMaxMessageBytes) {
@@ -185,7 +97,7 @@ absl::StatusOr<std::vector<std::string>> Communicator::AllgatherBytes(
   std::vector<size_t> sizes(ranks);
   std::vector<std::byte> all;
   const Operation operation{
-      OperationKind::kAllgather, ElementType::kBytes, 0, 0, std::string(name), ""};
+      OperationKind::kAllgather, ElementType::kU8, 0, 0, std::string(name), ""};
   RM_RETURN_IF_ERROR(Run(operation, [&](Transport& t) -> absl::Status {
     const size_t size = mine.size();
     const std::vector<size_t> words(ranks, sizeof(size_t));
@@ -209,8 +121,7 @@ absl::StatusOr<std::vector<std::string>> Communicator::AllgatherBytes(
 }
 
 absl::Status Communicator::Barrier(std::string_view name) {
-  const Operation operation{
-      OperationKind::kBarrier, ElementType::kBytes, 0, 0, std::string(name), ""};
+  const Operation operation{OperationKind::kBarrier, ElementType::kU8, 0, 0, std::string(name), ""};
   return Run(operation, [](Transport& t) { return DisseminationBarrier(t); });
 }
 

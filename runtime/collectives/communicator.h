@@ -1,7 +1,7 @@
 // Collective operations among the workers of one round.
 //
 // A Communicator is one group in one round of the job's membership. The trainer makes one per round
-// and drops it when the round ends; it never lives on into the next. It knows bytes and floats,
+// and drops it when the round ends; it never lives on into the next. It knows arrays of numbers,
 // never tensors.
 //
 //   // Once per process:
@@ -14,7 +14,7 @@
 //   options.members = {...};
 //   options.key = round_key;
 //   RM_ASSIGN_OR_RETURN(auto comm, Communicator::Create(options, *listener));
-//   RM_RETURN_IF_ERROR(comm->AllreduceSum(gradient, sum, "conv1/weight"));
+//   RM_RETURN_IF_ERROR(comm->Allreduce(Reduction::kSum, gradient, sum, "conv1/weight"));
 //
 // Which ranks call: every operation must be called by every rank of the group, in the same order,
 // with the same name, type and count. A rank that does otherwise is found within a round trip: both
@@ -49,6 +49,8 @@
 #include <vector>
 
 #include "common/status.h"
+#include "runtime/collectives/combine.h"
+#include "runtime/collectives/element.h"
 #include "runtime/collectives/membership.h"
 #include "runtime/collectives/stats.h"
 
@@ -74,9 +76,6 @@ struct CommunicatorOptions : Membership {
   size_t segment_bytes = 256 * 1024;
 };
 
-// How AllreduceInt64 combines.
-enum class IntReduction { kSum, kMin, kMax };
-
 class Communicator {
  public:
   // Opens the round on `listener`, which must outlive the communicator. Does not wait for the
@@ -100,25 +99,51 @@ class Communicator {
   int world() const;
   uint64_t round() const;
 
-  // out = the sum of every rank's `in`, added around the ring: each rank gets the same bits, but
-  // they depend on the world size (OrderedSum's do not). A pipelined ring reduce-scatter and
-  // allgather: 2(W-1)/W of the bytes go out of each rank. `in` and `out` have the same length and
-  // are the same memory or do not overlap.
-  absl::Status AllreduceSum(std::span<const float> in, std::span<float> out, std::string_view name);
+  // Every operation takes views of the elements' memory (element.h): any contiguous range of a type
+  // that they know, or bytes and a type. `in` and `out` are of one type. Results of sum, average
+  // and product depend on the world size in their last bits, where numbers are rounded
+  // (OrderedSum's do not), but are the same bits on every rank. Averages are summed in a type wide
+  // enough (int64, float) and rounded once; those of integers drop what is behind the point.
 
-  // out = every rank's `in` combined element by element; exact, so the order does not matter. Meant
-  // for a few integers (flags, steps, counts): every rank receives every rank's values.
-  absl::Status AllreduceInt64(IntReduction reduction, std::span<const int64_t> in,
-                              std::span<int64_t> out, std::string_view name);
+  // out = every rank's `in` combined element by element. `out` is as long as `in`, and the same
+  // memory or without overlap. Small ones take log2(W) steps, others the ring's 2(W-1), in which
+  // 2(W-1)/W of the bytes go out of each rank.
+  absl::Status Allreduce(Reduction reduction, ConstElements in, Elements out,
+                         std::string_view name);
+
+  // The same, of which rank r gets a part of counts[r] elements, the same list on every rank. `out`
+  // has counts[rank()] elements, and is this rank's part of `in` or does not overlap it.
+  absl::Status ReduceScatter(Reduction reduction, ConstElements in, std::span<const size_t> counts,
+                             Elements out, std::string_view name);
+
+  // The same for rank `root` alone: `out` is not looked at on any other.
+  absl::Status Reduce(Reduction reduction, int root, ConstElements in, Elements out,
+                      std::string_view name);
 
   // Fills `data` of every rank with that of rank `root`. On the root `data` is only read.
-  absl::Status Broadcast(int root, std::span<std::byte> data, std::string_view name);
+  absl::Status Broadcast(int root, Elements data, std::string_view name);
 
-  // out = the parts of ranks 0, 1, ... one after another. part_bytes[r] is the size of rank r's
-  // part, the same list on every rank; `mine` has part_bytes[rank()] bytes, `out` their sum. Must
-  // not overlap.
-  absl::Status Allgather(std::span<const std::byte> mine, std::span<const size_t> part_bytes,
-                         std::span<std::byte> out, std::string_view name);
+  // out = the parts of ranks 0, 1, ... one after another. counts[r] is the length of rank r's part,
+  // the same list on every rank; `mine` has counts[rank()] elements, `out` their sum. `mine` is
+  // this rank's part of `out` or does not overlap it.
+  absl::Status Allgather(ConstElements mine, std::span<const size_t> counts, Elements out,
+                         std::string_view name);
+
+  // The same for rank `root` alone: `out` is not looked at on any other.
+  absl::Status Gather(int root, ConstElements mine, std::span<const size_t> counts, Elements out,
+                      std::string_view name);
+
+  // The other way: `mine` = part rank() of the `in` of rank `root`, which is not looked at on any
+  // other.
+  absl::Status Scatter(int root, ConstElements in, std::span<const size_t> counts, Elements mine,
+                       std::string_view name);
+
+  // send_counts[r] elements of `in`, whose parts lie one after another, go to rank r;
+  // receive_counts[r] of `out` come from it. Rank a's receive_counts[b] must be rank b's
+  // send_counts[a]: a rank that finds another length fails with kDataLoss. `out` may be `in`, which
+  // costs a copy, or does not overlap it.
+  absl::Status AllToAll(ConstElements in, std::span<const size_t> send_counts, Elements out,
+                        std::span<const size_t> receive_counts, std::string_view name);
 
   // The same where no rank knows the others' sizes: element r of the result is rank r's `mine`.
   // Meant for small messages; a part may have at most 64 MiB.
@@ -150,6 +175,10 @@ class Communicator {
   CommunicatorStats stats() const;
 
  private:
+  absl::Status CheckRoot(int root, std::string_view name) const;
+  // That there is a part for each rank, that this one's has `mine` elements, and all have `all`.
+  absl::Status CheckParts(std::span<const size_t> counts, size_t mine, size_t all,
+                          std::string_view name) const;
   void TellPeersIfFailed();
 
   std::unique_ptr<Transport> transport_;

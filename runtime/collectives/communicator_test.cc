@@ -43,7 +43,7 @@ TEST_P(CollectiveTest, AllreduceSumAddsAcrossRanksAndLeavesTheInput) {
       for (size_t i = 0; i < size; ++i) in[i] = Value(comm.rank(), i);
       const std::vector<float> before = in;
       std::vector<float> out(size, -1);
-      ASSERT_TRUE(comm.AllreduceSum(in, out, "gradient").ok()) << comm.status();
+      ASSERT_TRUE(comm.Allreduce(Reduction::kSum, in, out, "gradient").ok()) << comm.status();
       EXPECT_EQ(in, before);
       for (size_t i = 0; i < size; ++i) {
         float sum = 0;
@@ -63,7 +63,7 @@ TEST_P(CollectiveTest, AllreduceSumWorksInPlace) {
         data[i] = Value(comm.rank(), i);
         for (int rank = 0; rank < comm.world(); ++rank) want[i] += Value(rank, i);
       }
-      ASSERT_TRUE(comm.AllreduceSum(data, data, "gradient").ok()) << comm.status();
+      ASSERT_TRUE(comm.Allreduce(Reduction::kSum, data, data, "gradient").ok()) << comm.status();
       ASSERT_EQ(data, want);
     }
   });
@@ -75,23 +75,23 @@ TEST_P(CollectiveTest, AllreduceSumGivesEveryRankTheSameBits) {
     std::vector<float> in(1003);
     for (size_t i = 0; i < in.size(); ++i) in[i] = 1.0f / (1.0f + Value(comm.rank(), i));
     results[comm.rank()].resize(in.size());
-    ASSERT_TRUE(comm.AllreduceSum(in, results[comm.rank()], "gradient").ok());
+    ASSERT_TRUE(comm.Allreduce(Reduction::kSum, in, results[comm.rank()], "gradient").ok());
   });
   for (const auto& result : results) EXPECT_EQ(result, results[0]);
 }
 
-TEST_P(CollectiveTest, AllreduceInt64CombinesExactly) {
+TEST_P(CollectiveTest, AllreduceOfIntegersCombinesExactly) {
   group_.Run([&](Communicator& comm) {
     const int64_t big = int64_t{1} << 60;
     const std::vector<int64_t> in = {comm.rank() + 1, -comm.rank(), big + comm.rank()};
     std::vector<int64_t> out(3);
-    ASSERT_TRUE(comm.AllreduceInt64(IntReduction::kMin, in, out, "min").ok());
+    ASSERT_TRUE(comm.Allreduce(Reduction::kMin, in, out, "min").ok());
     EXPECT_THAT(out, ElementsAre(1, 1 - comm.world(), big));
-    ASSERT_TRUE(comm.AllreduceInt64(IntReduction::kMax, in, out, "max").ok());
+    ASSERT_TRUE(comm.Allreduce(Reduction::kMax, in, out, "max").ok());
     EXPECT_THAT(out, ElementsAre(comm.world(), 0, big + comm.world() - 1));
-    ASSERT_TRUE(comm.AllreduceInt64(IntReduction::kSum, std::span(in).first(2),
-                                    std::span(out).first(2), "sum")
-                    .ok());
+    ASSERT_TRUE(
+        comm.Allreduce(Reduction::kSum, std::span(in).first(2), std::span(out).first(2), "sum")
+            .ok());
     EXPECT_EQ(out[0], comm.world() * (comm.world() + 1) / 2);
   });
 }
@@ -153,7 +153,8 @@ TEST_P(CollectiveTest, ManyOperationsFollowOneAnother) {
     for (int step = 0; step < 200; ++step) {
       const std::vector<float> in(static_cast<size_t>(step), 1.0f);
       std::vector<float> out(in.size());
-      ASSERT_TRUE(comm.AllreduceSum(in, out, "step " + std::to_string(step)).ok()) << comm.status();
+      ASSERT_TRUE(comm.Allreduce(Reduction::kSum, in, out, "step " + std::to_string(step)).ok())
+          << comm.status();
       ASSERT_EQ(out, std::vector<float>(in.size(), static_cast<float>(comm.world())));
     }
   });
@@ -164,10 +165,10 @@ TEST(CommunicatorTest, OneRankIsIdentityAndSendsNothing) {
   group.Run([](Communicator& comm) {
     const std::vector<float> in = {-0.0f, 1.5f};
     std::vector<float> out(2);
-    ASSERT_TRUE(comm.AllreduceSum(in, out, "x").ok());
+    ASSERT_TRUE(comm.Allreduce(Reduction::kSum, in, out, "x").ok());
     EXPECT_EQ(std::memcmp(in.data(), out.data(), 8), 0);
-    EXPECT_EQ(comm.stats().of(OperationKind::kAllreduceSum).bytes_sent, 0u);
-    EXPECT_EQ(comm.stats().of(OperationKind::kAllreduceSum).calls, 1u);
+    EXPECT_EQ(comm.stats().of(OperationKind::kAllreduce).bytes_sent, 0u);
+    EXPECT_EQ(comm.stats().of(OperationKind::kAllreduce).calls, 1u);
   });
 }
 
@@ -176,8 +177,8 @@ TEST(CommunicatorTest, CountsWhatARingMustSend) {
   group.Run([](Communicator& comm) {
     const std::vector<float> in(4000, 1.0f);
     std::vector<float> out(in.size());
-    ASSERT_TRUE(comm.AllreduceSum(in, out, "x").ok());
-    const OperationStats stats = comm.stats().of(OperationKind::kAllreduceSum);
+    ASSERT_TRUE(comm.Allreduce(Reduction::kSum, in, out, "x").ok());
+    const OperationStats stats = comm.stats().of(OperationKind::kAllreduce);
     EXPECT_EQ(stats.bytes_sent, 2u * 4000 * sizeof(float) * 3 / 4);
     EXPECT_EQ(stats.bytes_received, stats.bytes_sent);
     EXPECT_GT(stats.seconds, 0);
@@ -227,9 +228,12 @@ TEST(CommunicatorTest, RefusesWrongLengthsWithoutFailingTheRound) {
   group.Run([](Communicator& comm) {
     std::vector<float> four(4, 1.0f);
     std::vector<float> three(3);
-    EXPECT_EQ(comm.AllreduceSum(four, three, "x").code(), absl::StatusCode::kInvalidArgument);
-    EXPECT_EQ(comm.AllreduceSum(std::span(four).first(3), std::span(four).last(3), "x").code(),
+    EXPECT_EQ(comm.Allreduce(Reduction::kSum, four, three, "x").code(),
               absl::StatusCode::kInvalidArgument);
+    EXPECT_EQ(
+        comm.Allreduce(Reduction::kSum, std::span(four).first(3), std::span(four).last(3), "x")
+            .code(),
+        absl::StatusCode::kInvalidArgument);
     EXPECT_EQ(comm.Broadcast(2, {}, "x").code(), absl::StatusCode::kInvalidArgument);
     EXPECT_TRUE(comm.Barrier("still alive").ok());
   });

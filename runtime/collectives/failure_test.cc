@@ -40,7 +40,7 @@ size_t Threads() {
 absl::Status Allreduce(Communicator& comm, size_t count, const std::string& name) {
   const std::vector<float> in(count, 1.0f);
   std::vector<float> out(count);
-  return comm.AllreduceSum(in, out, name);
+  return comm.Allreduce(Reduction::kSum, in, out, name);
 }
 
 // Runs a first operation on every rank, so that all connections are made; nobody returns before all
@@ -80,8 +80,8 @@ class DivergenceTest : public ::testing::Test {
 TEST_F(DivergenceTest, NamesRankAndTensorWhenNamesDiffer) {
   ExpectNamed([](Communicator& c) { return Allreduce(c, 1000, "conv1/weight"); },
               [](Communicator& c) { return Allreduce(c, 1000, "conv2/weight"); },
-              "allreduce_sum of 1000 float32 \"conv1/weight\"",
-              "allreduce_sum of 1000 float32 \"conv2/weight\"");
+              "allreduce of 1000 float32 \"conv1/weight\"",
+              "allreduce of 1000 float32 \"conv2/weight\"");
 }
 
 TEST_F(DivergenceTest, NamesRankAndTensorWhenLengthsDiffer) {
@@ -92,20 +92,20 @@ TEST_F(DivergenceTest, NamesRankAndTensorWhenLengthsDiffer) {
 
 TEST_F(DivergenceTest, NamesRankAndTensorWhenOperationsDiffer) {
   ExpectNamed([](Communicator& c) { return Allreduce(c, 100, "w"); },
-              [](Communicator& c) { return c.Barrier("epoch end"); }, "allreduce_sum of 100",
-              "barrier of 0 bytes \"epoch end\"");
+              [](Communicator& c) { return c.Barrier("epoch end"); }, "allreduce of 100",
+              "barrier of 0 uint8 \"epoch end\"");
 }
 
 TEST_F(DivergenceTest, NamesRankAndTensorWhenTheReductionDiffers) {
-  const auto reduce = [](IntReduction reduction, const std::string& name) {
+  const auto reduce = [](Reduction reduction, const std::string& name) {
     return [=](Communicator& c) {
       const std::vector<int64_t> in(1);
       std::vector<int64_t> out(1);
-      return c.AllreduceInt64(reduction, in, out, name);
+      return c.Allreduce(reduction, in, out, name);
     };
   };
-  ExpectNamed(reduce(IntReduction::kMin, "a"), reduce(IntReduction::kMax, "a"), "allreduce_int64",
-              "allreduce_int64");
+  ExpectNamed(reduce(Reduction::kMin, "a"), reduce(Reduction::kMax, "a"), "int64 \"a\", min",
+              "int64 \"a\", max");
 }
 
 TEST(FailureTest, ARankThatStaysAwayIsNamedByAll) {

@@ -130,8 +130,9 @@ int RunRank(const std::string& mode, int rank) {
   OrderedSum<float> sum(kWorld, in.size());
   RM_CHECK(sum.Add(rank, in).ok(), "cannot add");
   for (int step = 0;; ++step) {
-    const absl::Status status = mode == "ring" ? (*comm)->AllreduceSum(in, out, "gradient")
-                                               : sum.Reduce(**comm, out, "gradient");
+    const absl::Status status = mode == "ring"
+                                    ? (*comm)->Allreduce(Reduction::kSum, in, out, "gradient")
+                                    : sum.Reduce(**comm, out, "gradient");
     if (!status.ok()) {
       std::cout << "failed " << (*comm)->suspect() << " " << Message(status) << std::endl;
       return 0;

@@ -7,11 +7,6 @@ namespace {
 
 constexpr size_t kMaxNameBytes = 200;
 
-const char* TypeName(ElementType type) {
-  static constexpr const char* kNames[] = {"bytes", "int64", "float32", "float64"};
-  return kNames[static_cast<size_t>(type)];
-}
-
 }  // namespace
 
 uint64_t Fnv1a(const void* bytes, size_t count, uint64_t hash) {
@@ -28,7 +23,7 @@ uint64_t Operation::Hash() const {
 }
 
 std::string Operation::Describe() const {
-  return fmt::format("{} of {} {} \"{}\"{}{}", OperationKindName(kind), count, TypeName(type),
+  return fmt::format("{} of {} {} \"{}\"{}{}", OperationKindName(kind), count, NameOf(type),
                      name.substr(0, kMaxNameBytes), note.empty() ? "" : ", ", note);
 }
 

@@ -5,15 +5,14 @@
 #include <cstdint>
 #include <string>
 
+#include "runtime/collectives/element.h"
 #include "runtime/collectives/stats.h"
 
 namespace ringmaster::collectives {
 
-enum class ElementType : uint8_t { kBytes, kInt64, kFloat32, kFloat64 };
-
 struct Operation {
   OperationKind kind = OperationKind::kBarrier;
-  ElementType type = ElementType::kBytes;
+  ElementType type = ElementType::kU8;
   uint64_t count = 0;  // elements
   uint64_t detail =
       0;             // what else must agree: the root, the reduction, a digest of the parts' sizes
@@ -24,7 +23,7 @@ struct Operation {
   // programs that diverge, it does not authenticate.
   uint64_t Hash() const;
 
-  // `allreduce_sum of 100 float32 "conv1/weight"`; at most kMaxDescriptionBytes.
+  // `allreduce of 100 float32 "conv1/weight", sum`; at most kMaxDescriptionBytes.
   std::string Describe() const;
 };
 

@@ -1,7 +1,6 @@
 #include "runtime/collectives/ordered_sum.h"
 
 #include <algorithm>
-#include <type_traits>
 #include <utility>
 
 #include <fmt/format.h>
@@ -102,7 +101,7 @@ absl::Status OrderedSum<T>::Reduce(Communicator& communicator, std::span<T> out,
   for (const auto& [node, values] : nodes_) mine.sums.push_back(values);
   Operation operation;
   operation.kind = OperationKind::kOrderedSum;
-  operation.type = std::is_same_v<T, float> ? ElementType::kFloat32 : ElementType::kFloat64;
+  operation.type = ElementTypeOf<T>();
   operation.count = elements_;
   operation.detail = static_cast<uint64_t>(shards_) << 8 | static_cast<uint64_t>(order_);
   operation.name = name;

@@ -22,6 +22,17 @@ inline Piece SliceOf(size_t count, int parts, int index) {
   return {boundary(i), boundary(i + 1) - boundary(i)};
 }
 
+// Parts of these lengths one after another.
+inline std::vector<Piece> PartsOf(std::span<const size_t> lengths) {
+  std::vector<Piece> parts;
+  size_t offset = 0;
+  for (const size_t length : lengths) {
+    parts.push_back({offset, length});
+    offset += length;
+  }
+  return parts;
+}
+
 // `slice` cut into pieces of at most `largest` elements; none where it is empty.
 inline std::vector<Piece> PiecesOf(Piece slice, size_t largest) {
   std::vector<Piece> pieces;

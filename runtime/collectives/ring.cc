@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "common/status.h"
-#include "runtime/collectives/add.h"
 #include "runtime/collectives/pieces.h"
 
 namespace ringmaster::collectives {
@@ -30,66 +29,103 @@ absl::Status Relay(Transport& transport, const std::vector<std::span<std::byte>>
   return absl::OkStatus();
 }
 
-// Receives partial sums of the pieces from the rank before, adds this rank's values and passes the
-// sums on.
-absl::Status ReduceAndPassOn(Transport& transport, const std::vector<Piece>& pieces,
-                             std::span<const float> in, std::span<float> out,
-                             size_t segment_elements) {
+// One run of the first half: who is where on the ring, and in which order its chunks come.
+struct Reducing {
+  Transport& transport;
+  const Combiner& combine;
+  ConstElements in;
+  Elements work;
+  std::vector<Piece> pieces;  // to be received, in order
+  size_t segment_elements;
+
+  // Receives partial results of the pieces from the rank before, combines them with this rank's
+  // values and passes them on: all but those of the last chunk, the first of which is number
+  // `kept`.
+  absl::Status Run(size_t kept) const;
+};
+
+absl::Status Reducing::Run(size_t kept) const {
   const int next = RingRank(transport.rank(), 1, transport.world());
   const int previous = RingRank(transport.rank(), -1, transport.world());
-  std::vector<float> scratch[kWindow];
+  std::vector<std::byte> scratch[kWindow];
   std::vector<Receipt> receipts;
-  for (auto& buffer : scratch) buffer.resize(segment_elements);
+  for (auto& buffer : scratch) buffer.resize(segment_elements * in.element_bytes());
   const auto post = [&](size_t i) {
-    const std::span<float> into(scratch[i % kWindow]);
+    const std::span<std::byte> into(scratch[i % kWindow]);
     receipts.push_back(
-        transport.PostReceive(previous, WritableBytesOf(into, {0, pieces[i].count})));
+        transport.PostReceive(previous, into.first(pieces[i].count * in.element_bytes())));
   };
   for (size_t i = 0; i < std::min(kWindow, pieces.size()); ++i) post(i);
   for (size_t i = 0; i < pieces.size(); ++i) {
     RM_RETURN_IF_ERROR(transport.Wait(receipts[i]));
-    const auto [offset, count] = pieces[i];
-    Add(&out[offset], &in[offset], scratch[i % kWindow].data(), count);
+    const Elements result = work.Slice(pieces[i].offset, pieces[i].count);
+    const ConstElements mine = in.Slice(pieces[i].offset, pieces[i].count);
+    combine(result.data(), mine.data(), scratch[i % kWindow].data(), result.count());
     if (i + kWindow < pieces.size()) post(i + kWindow);
-    transport.PostSend(next, BytesOf(std::span<const float>(out), pieces[i]));
+    if (i < kept) transport.PostSend(next, result.bytes());
   }
   return absl::OkStatus();
 }
 
+size_t SegmentElements(ConstElements elements, size_t segment_bytes) {
+  return std::max<size_t>(1, segment_bytes / elements.element_bytes());
+}
+
+// W-1 steps: each rank sends chunk `first`; receives the partial result of the chunk before,
+// combines it with its own values and sends that on, and so with the one before, ...: after them it
+// holds the whole result of chunk first + 1 (counted around). Passes that on too if `pass_on`.
+absl::Status ReduceAround(Transport& transport, const Combiner& combine, ConstElements in,
+                          std::span<const Piece> chunks, int first, bool pass_on, Elements work,
+                          size_t segment_bytes) {
+  const int world = transport.world();
+  const int next = RingRank(transport.rank(), 1, world);
+  const size_t segment = SegmentElements(in, segment_bytes);
+  const auto pieces_of = [&](int chunk) {
+    return PiecesOf(chunks[static_cast<size_t>(RingRank(chunk, 0, world))], segment);
+  };
+  Reducing reducing{transport, combine, in, work, {}, segment};
+  size_t kept = 0;
+  for (int step = 1; step < world; ++step) {
+    kept = reducing.pieces.size();
+    for (const Piece& piece : pieces_of(first - step)) reducing.pieces.push_back(piece);
+  }
+  transport.Connect(next);
+  for (const Piece& piece : pieces_of(first))
+    transport.PostSend(next, in.Slice(piece.offset, piece.count).bytes());
+  return reducing.Run(pass_on ? reducing.pieces.size() : kept);
+}
+
 }  // namespace
 
-// The array is cut into W chunks. First, W-1 steps: rank r sends its chunk r; receives the partial
-// sum of chunk r-1, adds its own values and sends that on, and so with r-2, ...: after them it
-// holds the whole sum of chunk r+1, which it sends as the first of W-1 further steps, in which the
-// sums go around once more and are only kept.
+// The array is cut into W chunks. The first half leaves rank r with the whole result of chunk r+1,
+// which it sends as the first of W-1 further steps, in which the results go around once more and
+// are only kept.
 //
-// Nothing is sent from a place that is received into before it must have arrived: a whole sum of
-// chunk c contains, and so comes after, the partial sum of chunk c that this rank sent.
-absl::Status RingAllreduceSum(Transport& transport, std::span<const float> in, std::span<float> out,
-                              size_t segment_bytes) {
+// Nothing is sent from a place that is received into before it must have arrived: a whole result of
+// chunk c contains, and so comes after, the partial result of chunk c that this rank sent.
+absl::Status RingAllreduce(Transport& transport, const Combiner& combine, ConstElements in,
+                           Elements out, size_t segment_bytes) {
   const int world = transport.world();
   const int rank = transport.rank();
-  if (world == 1) {
-    std::copy(in.begin(), in.end(), out.begin());
-    return absl::OkStatus();
-  }
-  const size_t segment_elements = std::max<size_t>(1, segment_bytes / sizeof(float));
-  const auto chunk = [&](int index) {
-    return PiecesOf(SliceOf(in.size(), world, RingRank(index, 0, world)), segment_elements);
-  };
-  std::vector<Piece> partial;
+  std::vector<Piece> chunks;
+  for (int chunk = 0; chunk < world; ++chunk) chunks.push_back(SliceOf(in.count(), world, chunk));
+  RM_RETURN_IF_ERROR(
+      ReduceAround(transport, combine, in, chunks, rank, /*pass_on=*/true, out, segment_bytes));
   std::vector<std::span<std::byte>> whole;
   size_t forward = 0;
   for (int step = 0; step < world - 1; ++step) {
-    for (const Piece& piece : chunk(rank - step - 1)) partial.push_back(piece);
     if (step == world - 2) forward = whole.size();
-    for (const Piece& piece : chunk(rank - step)) whole.push_back(WritableBytesOf(out, piece));
+    const Piece& chunk = chunks[static_cast<size_t>(RingRank(rank - step, 0, world))];
+    for (const Piece& piece : PiecesOf(chunk, SegmentElements(in, segment_bytes)))
+      whole.push_back(out.Slice(piece.offset, piece.count).bytes());
   }
-  transport.Connect(RingRank(rank, 1, world));
-  for (const Piece& piece : chunk(rank))
-    transport.PostSend(RingRank(rank, 1, world), BytesOf(in, piece));
-  RM_RETURN_IF_ERROR(ReduceAndPassOn(transport, partial, in, out, segment_elements));
   return Relay(transport, whole, forward);
+}
+
+absl::Status RingReduceScatter(Transport& transport, const Combiner& combine, ConstElements in,
+                               std::span<const Piece> chunks, Elements work, size_t segment_bytes) {
+  return ReduceAround(transport, combine, in, chunks, transport.rank() - 1, /*pass_on=*/false, work,
+                      segment_bytes);
 }
 
 absl::Status RingAllgather(Transport& transport, std::span<const std::byte> mine,
@@ -99,7 +135,7 @@ absl::Status RingAllgather(Transport& transport, std::span<const std::byte> mine
   const int rank = transport.rank();
   std::vector<size_t> offsets(part_bytes.size(), 0);
   for (size_t r = 1; r < offsets.size(); ++r) offsets[r] = offsets[r - 1] + part_bytes[r - 1];
-  std::copy(mine.begin(), mine.end(), out.begin() + static_cast<ptrdiff_t>(offsets[rank]));
+  if (!mine.empty()) std::memmove(&out[offsets[rank]], mine.data(), mine.size());
   if (world == 1) return absl::OkStatus();
 
   const auto part = [&](int index) {

@@ -15,14 +15,21 @@
 #include <span>
 
 #include "absl/status/status.h"
+#include "runtime/collectives/combine.h"
+#include "runtime/collectives/pieces.h"
 #include "runtime/collectives/transport/transport.h"
 
 namespace ringmaster::collectives {
 
-// out = the sum over ranks of `in`, added around the ring. Equal lengths; the same memory or no
-// overlap.
-absl::Status RingAllreduceSum(Transport& transport, std::span<const float> in, std::span<float> out,
-                              size_t segment_bytes);
+// out = every rank's `in` combined around the ring. Equal lengths; the same memory or no overlap.
+absl::Status RingAllreduce(Transport& transport, const Combiner& combine, ConstElements in,
+                           Elements out, size_t segment_bytes);
+
+// The first half of that: `in` is cut into `chunks`, one per rank, and afterwards `work` holds the
+// combined chunk of this rank (its other chunks hold what was on the way). `work` is as long as
+// `in`, and the same memory or without overlap.
+absl::Status RingReduceScatter(Transport& transport, const Combiner& combine, ConstElements in,
+                               std::span<const Piece> chunks, Elements work, size_t segment_bytes);
 
 // out = the parts one after another; part_bytes[r] is that of rank r.
 absl::Status RingAllgather(Transport& transport, std::span<const std::byte> mine,

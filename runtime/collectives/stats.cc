@@ -4,7 +4,8 @@ namespace ringmaster::collectives {
 
 const char* OperationKindName(OperationKind kind) {
   static constexpr const char* kNames[kOperationKinds] = {
-      "allreduce_sum", "ordered_sum", "allreduce_int64", "broadcast", "allgather", "barrier",
+      "allreduce", "ordered_sum", "reduce_scatter", "reduce",     "broadcast",
+      "allgather", "gather",      "scatter",        "all_to_all", "barrier",
   };
   return kNames[static_cast<size_t>(kind)];
 }

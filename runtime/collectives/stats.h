@@ -10,16 +10,21 @@ namespace ringmaster::collectives {
 
 // The kinds of operation; a closed set, usable as a metric's label (see OperationKindName).
 enum class OperationKind : uint8_t {
-  kAllreduceSum,
+  kAllreduce,
   kOrderedSum,
-  kAllreduceInt64,
+  kReduceScatter,
+  kReduce,
   kBroadcast,
   kAllgather,
+  kGather,
+  kScatter,
+  kAllToAll,
   kBarrier,
 };
-inline constexpr size_t kOperationKinds = 6;
+inline constexpr size_t kOperationKinds = 10;
 
-// "allreduce_sum", "ordered_sum", "allreduce_int64", "broadcast", "allgather", "barrier".
+// "allreduce", "ordered_sum", "reduce_scatter", "reduce", "broadcast", "allgather", "gather",
+// "scatter", "all_to_all", "barrier".
 const char* OperationKindName(OperationKind kind);
 
 // Failed calls count too, with the time and bytes that they took.

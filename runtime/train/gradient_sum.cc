@@ -60,7 +60,7 @@ class RingSum final : public GradientSum {
     return absl::OkStatus();
   }
   absl::Status Reduce(Communicator& communicator, std::span<float> out) override {
-    return communicator.AllreduceSum(mine_.span(), out, kOperation);
+    return communicator.Allreduce(collectives::Reduction::kSum, mine_.span(), out, kOperation);
   }
 
  private:

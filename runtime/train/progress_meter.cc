@@ -33,7 +33,7 @@ void ProgressMeter::Reduced(const collectives::CommunicatorStats& stats) {
   uint64_t sent = 0;
   uint64_t received = 0;
   for (const auto kind :
-       {collectives::OperationKind::kOrderedSum, collectives::OperationKind::kAllreduceSum}) {
+       {collectives::OperationKind::kOrderedSum, collectives::OperationKind::kAllreduce}) {
     sent += stats.of(kind).bytes_sent;
     received += stats.of(kind).bytes_received;
   }

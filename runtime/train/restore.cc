@@ -57,8 +57,8 @@ absl::StatusOr<std::vector<CheckpointRef>> RestoreNewest(
     if (!mine.ok()) rejected(list.front(), mine);
     const int64_t loaded = mine.ok() ? 1 : 0;
     int64_t everywhere = 0;
-    RM_RETURN_IF_ERROR(communicator.AllreduceInt64(collectives::IntReduction::kMin, {&loaded, 1},
-                                                   {&everywhere, 1}, "checkpoint loaded"));
+    RM_RETURN_IF_ERROR(communicator.Allreduce(collectives::Reduction::kMin, {&loaded, 1},
+                                              {&everywhere, 1}, "checkpoint loaded"));
     if (everywhere != 0) return list;
     list.erase(list.begin());
   }

@@ -247,8 +247,8 @@ absl::Status RoundRunner::AwaitDurable() {
         absl::IsDeadlineExceeded(mine) && std::chrono::steady_clock::now() < deadline;
     const int64_t part = mine.ok() ? kDurable : patient ? kPending : kFailed;
     int64_t slowest = 0;
-    RM_RETURN_IF_ERROR(communicator_.AllreduceInt64(collectives::IntReduction::kMin, {&part, 1},
-                                                    {&slowest, 1}, "checkpoint durable"));
+    RM_RETURN_IF_ERROR(communicator_.Allreduce(collectives::Reduction::kMin, {&part, 1},
+                                               {&slowest, 1}, "checkpoint durable"));
     if (slowest == kDurable) return absl::OkStatus();
     if (slowest == kPending) continue;
     return End(contract::kExitNoResource,

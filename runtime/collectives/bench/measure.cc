@@ -67,8 +67,8 @@ absl::StatusOr<Row> Measure(Communicator& communicator, const Options& options, 
   row.bytes = row.count * sizeof(float);
   const std::vector<float> in = InputOf(communicator.rank(), row.count);
   std::vector<float> out(row.count, -1);
-  const auto out_of_place = [&] { return communicator.AllreduceSum(in, out, kName); };
-  const auto in_place = [&] { return communicator.AllreduceSum(out, out, kName); };
+  const auto out_of_place = [&] { return communicator.Allreduce(Reduction::kSum, in, out, kName); };
+  const auto in_place = [&] { return communicator.Allreduce(Reduction::kSum, out, out, kName); };
 
   RM_RETURN_IF_ERROR(out_of_place());
   row.out_of_place.wrong = CountWrong(out, communicator.world());

@@ -1,0 +1,210 @@
+// The operations of a Communicator: what must agree, checked here first, then between the ranks.
+#include <functional>
+#include <numeric>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "runtime/collectives/communicator.h"
+#include "runtime/collectives/direct.h"
+#include "runtime/collectives/operation.h"
+#include "runtime/collectives/reduce.h"
+#include "runtime/collectives/ring.h"
+#include "runtime/collectives/tree.h"
+
+namespace ringmaster::collectives {
+namespace {
+
+absl::Status Mismatch(std::string_view name, std::string_view what, size_t got, size_t want) {
+  if (got == want) return absl::OkStatus();
+  return absl::InvalidArgumentError(fmt::format("{}: {} {}; it must be {}", name, what, got, want));
+}
+
+// Fails where the two neither are the same memory nor lie apart.
+absl::Status Overlap(std::string_view name, ConstElements in, ConstElements out) {
+  const std::less<const std::byte*> before;
+  const auto a = in.bytes();
+  const auto b = out.bytes();
+  const bool same = a.data() == b.data() && a.size() == b.size();
+  if (same || !before(a.data(), b.data() + b.size()) || !before(b.data(), a.data() + a.size()))
+    return absl::OkStatus();
+  return absl::InvalidArgumentError(fmt::format("{}: the result overlaps the input", name));
+}
+
+absl::Status SameType(std::string_view name, ConstElements in, ConstElements out) {
+  if (in.type() == out.type()) return absl::OkStatus();
+  return absl::InvalidArgumentError(fmt::format("{}: the input is of {}, the result of {}", name,
+                                                NameOf(in.type()), NameOf(out.type())));
+}
+
+size_t Total(std::span<const size_t> counts) {
+  return std::accumulate(counts.begin(), counts.end(), size_t{0});
+}
+
+uint64_t HashOf(std::span<const size_t> counts, uint64_t hash = kFnvOffset) {
+  return Fnv1a(counts.data(), counts.size_bytes(), hash);
+}
+
+std::string FromRoot(int root) {
+  return fmt::format("from rank {}", root);
+}
+std::string ToRoot(int root) {
+  return fmt::format("to rank {}", root);
+}
+
+}  // namespace
+
+absl::Status Communicator::CheckRoot(int root, std::string_view name) const {
+  if (root >= 0 && root < world()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      fmt::format("{}: root {} is not in a world of {}", name, root, world()));
+}
+
+absl::Status Communicator::CheckParts(std::span<const size_t> counts, size_t mine, size_t all,
+                                      std::string_view name) const {
+  RM_RETURN_IF_ERROR(
+      Mismatch(name, "the number of parts is", counts.size(), static_cast<size_t>(world())));
+  RM_RETURN_IF_ERROR(Mismatch(name, "the length of this rank's part is", mine,
+                              counts[static_cast<size_t>(rank())]));
+  return Mismatch(name, "the length of the parts together is", all, Total(counts));
+}
+
+absl::Status Communicator::Allreduce(Reduction reduction, ConstElements in, Elements out,
+                                     std::string_view name) {
+  RM_RETURN_IF_ERROR(SameType(name, in, out));
+  RM_RETURN_IF_ERROR(Mismatch(name, "the length of the result is", out.count(), in.count()));
+  RM_RETURN_IF_ERROR(Overlap(name, in, out));
+  const Operation operation{OperationKind::kAllreduce,        in.type(),         in.count(),
+                            static_cast<uint64_t>(reduction), std::string(name), NameOf(reduction)};
+  return Run(operation, [&](Transport& t) {
+    return collectives::Allreduce(t, reduction, in, out, segment_bytes_);
+  });
+}
+
+absl::Status Communicator::ReduceScatter(Reduction reduction, ConstElements in,
+                                         std::span<const size_t> counts, Elements out,
+                                         std::string_view name) {
+  RM_RETURN_IF_ERROR(SameType(name, in, out));
+  RM_RETURN_IF_ERROR(CheckParts(counts, out.count(), in.count(), name));
+  const ConstElements part =
+      in.Slice(Total(counts.first(static_cast<size_t>(rank()))), out.count());
+  if (part.data() != out.data()) RM_RETURN_IF_ERROR(Overlap(name, in, out));
+  const auto code = static_cast<uint64_t>(reduction);
+  const Operation operation{OperationKind::kReduceScatter, in.type(),         in.count(),
+                            HashOf(counts, code),          std::string(name), NameOf(reduction)};
+  return Run(operation, [&](Transport& t) {
+    return collectives::ReduceScatter(t, reduction, in, counts, out, segment_bytes_);
+  });
+}
+
+absl::Status Communicator::Reduce(Reduction reduction, int root, ConstElements in, Elements out,
+                                  std::string_view name) {
+  RM_RETURN_IF_ERROR(CheckRoot(root, name));
+  if (rank() == root) {
+    RM_RETURN_IF_ERROR(SameType(name, in, out));
+    RM_RETURN_IF_ERROR(Mismatch(name, "the length of the result is", out.count(), in.count()));
+    RM_RETURN_IF_ERROR(Overlap(name, in, out));
+  }
+  const uint64_t detail = static_cast<uint64_t>(root) << 8 | static_cast<uint64_t>(reduction);
+  const Operation operation{OperationKind::kReduce,
+                            in.type(),
+                            in.count(),
+                            detail,
+                            std::string(name),
+                            fmt::format("{} {}", NameOf(reduction), ToRoot(root))};
+  return Run(operation, [&](Transport& t) {
+    return collectives::Reduce(t, reduction, root, in, out, segment_bytes_);
+  });
+}
+
+absl::Status Communicator::Broadcast(int root, Elements data, std::string_view name) {
+  RM_RETURN_IF_ERROR(CheckRoot(root, name));
+  const Operation operation{OperationKind::kBroadcast,   data.type(),       data.count(),
+                            static_cast<uint64_t>(root), std::string(name), FromRoot(root)};
+  return Run(operation,
+             [&](Transport& t) { return TreeBroadcast(t, root, data.bytes(), segment_bytes_); });
+}
+
+absl::Status Communicator::Allgather(ConstElements mine, std::span<const size_t> counts,
+                                     Elements out, std::string_view name) {
+  RM_RETURN_IF_ERROR(SameType(name, mine, out));
+  RM_RETURN_IF_ERROR(CheckParts(counts, mine.count(), out.count(), name));
+  const Elements part = out.Slice(Total(counts.first(static_cast<size_t>(rank()))), mine.count());
+  if (part.data() != mine.data()) RM_RETURN_IF_ERROR(Overlap(name, mine, out));
+  const Operation operation{OperationKind::kAllgather,
+                            mine.type(),
+                            out.count(),
+                            HashOf(counts),
+                            std::string(name),
+                            fmt::format("this rank's {}", mine.count())};
+  std::vector<size_t> bytes(counts.begin(), counts.end());
+  for (size_t& size : bytes) size *= mine.element_bytes();
+  return Run(operation, [&](Transport& t) {
+    return RingAllgather(t, mine.bytes(), bytes, out.bytes(), segment_bytes_);
+  });
+}
+
+absl::Status Communicator::Gather(int root, ConstElements mine, std::span<const size_t> counts,
+                                  Elements out, std::string_view name) {
+  RM_RETURN_IF_ERROR(CheckRoot(root, name));
+  const size_t total = Total(counts);
+  RM_RETURN_IF_ERROR(CheckParts(counts, mine.count(), rank() == root ? out.count() : total, name));
+  if (rank() == root) {
+    RM_RETURN_IF_ERROR(SameType(name, mine, out));
+    const Elements part = out.Slice(Total(counts.first(static_cast<size_t>(root))), mine.count());
+    if (part.data() != mine.data()) RM_RETURN_IF_ERROR(Overlap(name, mine, out));
+  }
+  const auto code = static_cast<uint64_t>(root);
+  const Operation operation{OperationKind::kGather, mine.type(),       total,
+                            HashOf(counts, code),   std::string(name), ToRoot(root)};
+  return Run(operation, [&](Transport& t) {
+    return DirectGather(t, root, mine, counts, out, segment_bytes_);
+  });
+}
+
+absl::Status Communicator::Scatter(int root, ConstElements in, std::span<const size_t> counts,
+                                   Elements mine, std::string_view name) {
+  RM_RETURN_IF_ERROR(CheckRoot(root, name));
+  const size_t total = Total(counts);
+  RM_RETURN_IF_ERROR(CheckParts(counts, mine.count(), rank() == root ? in.count() : total, name));
+  if (rank() == root) {
+    RM_RETURN_IF_ERROR(SameType(name, in, mine));
+    const ConstElements part =
+        in.Slice(Total(counts.first(static_cast<size_t>(root))), mine.count());
+    if (part.data() != mine.data()) RM_RETURN_IF_ERROR(Overlap(name, in, mine));
+  }
+  const auto code = static_cast<uint64_t>(root);
+  const Operation operation{OperationKind::kScatter, mine.type(),       total,
+                            HashOf(counts, code),    std::string(name), FromRoot(root)};
+  return Run(operation, [&](Transport& t) {
+    return DirectScatter(t, root, in, counts, mine, segment_bytes_);
+  });
+}
+
+absl::Status Communicator::AllToAll(ConstElements in, std::span<const size_t> send_counts,
+                                    Elements out, std::span<const size_t> receive_counts,
+                                    std::string_view name) {
+  RM_RETURN_IF_ERROR(SameType(name, in, out));
+  const auto own = [&](std::span<const size_t> counts) {
+    return counts.size() == static_cast<size_t>(world()) ? counts[static_cast<size_t>(rank())] : 0;
+  };
+  RM_RETURN_IF_ERROR(CheckParts(send_counts, own(receive_counts), in.count(), name));
+  RM_RETURN_IF_ERROR(CheckParts(receive_counts, own(send_counts), out.count(), name));
+  RM_RETURN_IF_ERROR(Overlap(name, in, out));
+  // The counts differ from rank to rank: every frame's length is checked instead.
+  const Operation operation{OperationKind::kAllToAll,
+                            in.type(),
+                            0,
+                            0,
+                            std::string(name),
+                            fmt::format("this rank's {}", in.count())};
+  return Run(operation, [&](Transport& t) -> absl::Status {
+    std::vector<std::byte> copy;
+    if (in.data() == out.data()) copy.assign(in.bytes().begin(), in.bytes().end());
+    const ConstElements from = copy.empty() ? in : ConstElements(in.type(), copy);
+    RM_RETURN_IF_ERROR(DirectAllToAll(t, from, send_counts, out, receive_counts, segment_bytes_));
+    return t.Finish();  // `copy` is being sent from until then
+  });
+}
+
+}  // namespace ringmaster::collectives
