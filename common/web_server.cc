@@ -188,9 +188,8 @@ class PollingServer : public WebServer {
   void Serve(const std::stop_token& stopped) {
     std::vector<pollfd> ready;
     while (!stopped.stop_requested()) {
-      const bool room = connections_.size() < kMostConnections;
       ready = {{.fd = wake_.get(), .events = POLLIN, .revents = 0},
-               {.fd = room ? listener_.get() : -1, .events = POLLIN, .revents = 0}};
+               {.fd = listener_.get(), .events = POLLIN, .revents = 0}};
       for (const Connection& connection : connections_) ready.push_back(connection.Wanted());
       ::poll(ready.data(), ready.size(), MillisecondsToTheNextEnd());
       size_t index = 2;
@@ -213,8 +212,10 @@ class PollingServer : public WebServer {
   void Accept(SteadyTime now) {
     UniqueFd fd(::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (fd.valid()) {
+      // Whoever has said nothing for longest makes room: probes must get through.
+      if (connections_.size() >= kMostConnections) connections_.pop_front();
       connections_.emplace_back(std::move(fd), now + kPatience);
-    } else if (errno == EMFILE || errno == ENFILE) {
+    } else if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) {
       std::this_thread::sleep_for(std::chrono::milliseconds(100));  // it stays ready meanwhile
     }
   }

@@ -125,6 +125,8 @@ absl::StatusOr<int> Informer::EndWatch(const absl::Status& why) {
   }
   if (IsUnknownKind(why)) {
     resource_version_.clear();
+    // One of several API servers may serve it and another not: again a list, not without a pause.
+    if (nothing_since_list_) return why;
     return 0;
   }
   if (!kube::IsExpired(why)) return why;

@@ -103,11 +103,13 @@ absl::Status Executor::WriteOne(const Json& job, const reconcile::Action& action
           [&](const reconcile::DeleteService& service) {
             return DeleteThis(kube::kService, {ns, service.name}, service.uid);
           },
-          [&](const reconcile::CreatePodGroup& create) { return CreatePodGroup(job, create); },
+          [&](const reconcile::CreatePodGroup& create) {
+            return GroupRefused(job, CreateOwned(job, create.type, create.group).status());
+          },
           [&](const reconcile::ResizePodGroup& resize) {
             const absl::Status done =
                 client_.Patch(resize.type, {ns, resize.name}, resize.patch).status();
-            return kube::IsNotFound(done) ? absl::OkStatus() : done;
+            return kube::IsNotFound(done) ? absl::OkStatus() : GroupRefused(job, done);
           },
           [&](const reconcile::DeletePodGroup& group) {
             return DeleteThis(group.type, {ns, group.name}, group.uid);
@@ -142,16 +144,15 @@ absl::StatusOr<Json> Executor::CreateOwned(const Json& job, const kube::Resource
 
 // A group that is refused (a queue that does not exist, say) is no fault of the pod template, and
 // may be taken later.
-absl::Status Executor::CreatePodGroup(const Json& job, const reconcile::CreatePodGroup& create) {
-  const absl::Status created = CreateOwned(job, create.type, create.group).status();
-  if (!absl::IsInvalidArgument(created) && !absl::IsPermissionDenied(created)) return created;
+absl::Status Executor::GroupRefused(const Json& job, const absl::Status& written) {
+  if (!absl::IsInvalidArgument(written) && !absl::IsPermissionDenied(written)) return written;
   recorder_
       .Record(kube::kTrainingJob, job,
               {.type = controller::EventType::kWarning,
                .reason = reconcile::kReasonPodGroupRefused,
-               .message = fmt::format("{}; trying again.", Message(created))})
+               .message = fmt::format("{}; trying again.", Message(written))})
       .IgnoreError();
-  return absl::FailedPreconditionError(Message(created));
+  return absl::FailedPreconditionError(Message(written));
 }
 
 absl::Status Executor::DeleteThis(const kube::ResourceType& type, const kube::ObjectKey& key,

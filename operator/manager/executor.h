@@ -50,7 +50,7 @@ class Executor {
   absl::Status CreatePod(const kube::Json& job, const kube::Json& pod);
   absl::StatusOr<kube::Json> CreateOwned(const kube::Json& job, const kube::ResourceType& type,
                                          const kube::Json& object);
-  absl::Status CreatePodGroup(const kube::Json& job, const reconcile::CreatePodGroup& create);
+  absl::Status GroupRefused(const kube::Json& job, const absl::Status& written);
   absl::Status DeleteThis(const kube::ResourceType& type, const kube::ObjectKey& key,
                           const std::string& uid);
   void RecordEvents(const kube::Json& job, const reconcile::Decision& decision, bool written,

@@ -108,7 +108,12 @@ controller::ReconcileResult JobReconciler::Carry(const kube::Json& job,
   absl::Status done = executor_.Execute(job, decision, meter);
   if (absl::IsInvalidArgument(done) && observed.problems.empty())
     done = EndRefused(key, done, meter);
-  if (!done.ok()) return controller::Retry{done};
+  if (!done.ok()) {
+    pace_.Forget(key);  // nothing may have been written
+    return controller::Retry{done};
+  }
+  if (const auto wait = made_pods_.BelievedFor(kube::Uid(job)))
+    return LookAgain(decision.result, *wait);
   return decision.result;
 }
 

@@ -57,6 +57,19 @@ std::vector<kube::ObjectPtr> MadePods::Of(const std::string& owner_uid) {
   return pods;
 }
 
+std::optional<Duration> MadePods::BelievedFor(const std::string& owner_uid) {
+  const std::lock_guard lock(mutex_);
+  const auto found = made_.find(owner_uid);
+  if (found == made_.end()) return std::nullopt;
+  const SteadyTime now = clock_.SteadyNow();
+  Duration longest{};
+  for (const auto& [key, made] : found->second) {
+    const auto left = made.at + kLongestLag - now;
+    longest = std::max(longest, std::chrono::duration_cast<Duration>(left));
+  }
+  return longest + std::chrono::milliseconds(1);
+}
+
 std::vector<kube::ObjectPtr> MadePods::With(std::string_view index, const std::string& owner_uid) {
   // In this order, so that a pod that reaches the cache meanwhile is in one of them.
   const std::vector<kube::ObjectPtr> made = Of(owner_uid);

@@ -11,6 +11,7 @@
 
 #include <map>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,10 @@ class MadePods {
   void Record(kube::ObjectPtr pod);
   // The cache shows the pod, or has shown it.
   void Seen(const kube::Json& pod);
+
+  // When those that the cache is still to show are believed no longer, so that a pass is due: none
+  // of its events may ever come. Nothing where there are none.
+  std::optional<Duration> BelievedFor(const std::string& owner_uid);
 
   // The pods that the cache's index has for this owner, and those that it is still to show.
   std::vector<kube::ObjectPtr> With(std::string_view index, const std::string& owner_uid);

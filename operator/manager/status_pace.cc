@@ -19,7 +19,8 @@ void TakeWords(const TrainingJobStatus& from, TrainingJobStatus& to) {
 }
 
 bool MayWait(const reconcile::Decision& decision) {
-  return decision.actions.empty() &&
+  // The outcome's counts are kept from what was stored: what is not stored now may be gone later.
+  return decision.actions.empty() && !decision.status->completion_time &&
          (std::holds_alternative<controller::Done>(decision.result) ||
           std::holds_alternative<controller::RequeueAfter>(decision.result));
 }

@@ -70,6 +70,15 @@ TEST_F(StatusPaceTest, ADecisionToActNeverWaits) {
   EXPECT_EQ(Wait(Status(1), decision), Duration(0));
 }
 
+TEST_F(StatusPaceTest, CountsOfAJobThatHasEndedNeverWait) {
+  EXPECT_EQ(Wait(Status(0), To(Status(1))), Duration(0));
+  TrainingJobStatus before = Status(1);
+  before.completion_time = clock_.Now();
+  TrainingJobStatus after = before;
+  after.workers->failed = 1;
+  EXPECT_EQ(Wait(before, To(after)), Duration(0));
+}
+
 TEST_F(StatusPaceTest, AFirstStatusAndAJobThatWasForgottenAreWrittenAtOnce) {
   EXPECT_EQ(pace_.WaitFor(kJob, std::nullopt, To(Status(1))), Duration(0));
   EXPECT_EQ(pace_.WaitFor(kJob, std::nullopt, To(Status(1))), Duration(0));

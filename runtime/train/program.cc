@@ -1,5 +1,6 @@
 #include "runtime/train/program.h"
 
+#include <algorithm>
 #include <csignal>
 #include <memory>
 #include <utility>
@@ -103,6 +104,8 @@ absl::StatusOr<SessionOptions> ReadOptions() {
                             env::GetString(contract::kEnvJob));
   options.listen = HostPort(Address(), contract::kWorkerPort);
   RM_ASSIGN_OR_RETURN(options.operation_timeout, ReadPeerTimeout());
+  // A peer that computes opens the round only after its step.
+  options.connect_timeout = std::max(options.connect_timeout, options.operation_timeout);
   constexpr char kForceKernels[] = "RINGMASTER_FORCE_KERNELS";
   const std::string forced = env::GetString(kForceKernels);
   if (!kernels::ParseSelection(forced, &options.kernels)) {

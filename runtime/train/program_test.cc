@@ -47,6 +47,9 @@ TEST(ProgramTest, ReadsHowLongAPeerMayBeSilent) {
   EXPECT_EQ(ReadOptions()->operation_timeout, std::chrono::seconds(60));
   ::setenv(kName, "7", 1);
   EXPECT_EQ(ReadOptions()->operation_timeout, std::chrono::seconds(7));
+  EXPECT_EQ(ReadOptions()->connect_timeout, std::chrono::seconds(60));
+  ::setenv(kName, "600", 1);
+  EXPECT_EQ(ReadOptions()->connect_timeout, std::chrono::seconds(600));
   for (const char* bad : {"0", "-1", "86401", "soon"}) {
     ::setenv(kName, bad, 1);
     EXPECT_THAT(Message(ReadOptions().status()), AllOf(HasSubstr(kName), HasSubstr(bad)));

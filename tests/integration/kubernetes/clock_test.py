@@ -4,13 +4,15 @@ import datetime
 import os
 
 from outages_test import BehindAProxy  # plain HTTP: a certificate that is made for the tests would not be valid yet, or no more
-from story_test_case import digits
+from story_test_case import PATIENT, digits
 from testing import BIN, main
 
 SHIFT = 50 * 60  # seconds
 
 
 class ClockSkew(BehindAProxy):
+    operator_flags = PATIENT
+
     def start_operator(self, *arguments):
         os.environ.update(LD_PRELOAD=str(BIN.parent / "tests/libshifted_clock.so"), RINGMASTER_TEST_CLOCK_SHIFT=str(self.shift))
         try:

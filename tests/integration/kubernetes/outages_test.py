@@ -14,6 +14,7 @@ from testing import main
 
 class BehindAProxy(StoryTest):
     """The operator reaches the API server through a proxy of the test's."""
+    operator_flags = ()
 
     def write_kubeconfig(self, account):
         path = super().write_kubeconfig(account)

@@ -39,8 +39,12 @@ def digits(epochs, workers=2, name="story", **spec):
         **spec}, name)
 
 
+# A machine that stands still for a while is not what most stories are about.
+PATIENT = ("--lease-duration=90", "--renew-deadline=60")
+
+
 class StoryTest(OperatorTest):
-    operator_flags = ()
+    operator_flags = PATIENT
     pod_address = None  # as Kubelet's `address`
 
     def setUp(self):
