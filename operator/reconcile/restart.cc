@@ -85,13 +85,23 @@ bool RootMayStillCome(Pass& pass, const Loss& root) {
 }
 
 // A round is all or nothing: workers that had left it with exit code 0 are needed again.
-void ReplaceLost(Pass& pass, const std::vector<Loss>& losses) {
-  for (const Loss& loss : losses) pass.NextIncarnation(loss.index);
+void ReplaceThoseDone(Pass& pass) {
   for (const Slot& slot : pass.slots) {
     if (slot.pod != nullptr && slot.pod->phase == PodPhase::kSucceeded) {
       pass.NextIncarnation(slot.index);
     }
   }
+}
+
+void ReplaceLost(Pass& pass, const std::vector<Loss>& losses) {
+  for (const Loss& loss : losses) pass.NextIncarnation(loss.index);
+  ReplaceThoseDone(pass);
+}
+
+// Between an incident and the round that follows it.
+bool AwaitsNextRound(const Pass& pass) {
+  const v1::Condition* training = FindCondition(pass.status, kConditionTraining);
+  return training != nullptr && training->reason == kReasonWorkerLost;
 }
 
 void TellIncident(Pass& pass, const Loss& root, const std::string& sentence) {
@@ -109,7 +119,11 @@ void TellIncident(Pass& pass, const Loss& root, const std::string& sentence) {
 void ApplyRestart(Pass& pass) {
   if (pass.status.result) return;
   const std::vector<Loss> losses = FindLosses(pass);
-  if (losses.empty()) return;
+  if (losses.empty()) {
+    // Who was through before it heard of a loss is needed again, too.
+    if (AwaitsNextRound(pass)) ReplaceThoseDone(pass);
+    return;
+  }
   if (const Loss* permanent = FindPermanent(losses)) {
     const std::string sentence = Sentence(pass, *permanent) + "; a restart would end the same way";
     RecordIncident(pass, *permanent, sentence);

@@ -49,6 +49,17 @@ TEST(RestartTest, CountsAReplacementThatFallsBeforeItJoins) {
   EXPECT_EQ(Wait(decision), seconds(1));
 }
 
+TEST(RestartTest, NeedsAWorkerAgainThatEndsWellAfterAnotherWasLost) {
+  Observed observed = Training(2);
+  Exit(observed, 1, 137);
+  observed = After(observed, Reconcile(observed));
+  View(observed, 0).finished = FinishedReport{.round = 1, .weights_sha256 = "5f1c", .steps = 400};
+  Exit(observed, 0, 0);
+  const Decision decision = Reconcile(observed);
+  EXPECT_THAT(CreatedPods(decision), ElementsAre("digits-0-1"));
+  EXPECT_EQ(decision.status->restarts->total, 1) << "it is no incident of its own";
+}
+
 TEST(RestartTest, LetsTheEarliestExitNameTheIncident) {
   Observed observed = Training(3);
   View(observed, 0).exited = ExitReport{.exit_code = 1, .time = observed.now - seconds(1)};
