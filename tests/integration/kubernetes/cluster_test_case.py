@@ -53,13 +53,19 @@ def kubectl(*arguments, stdin=None, check=True):
     return done.stdout
 
 
+def wait_until_established(*definition):
+    """Not by `kubectl wait`, which fails where the API server has not written a condition yet."""
+    path = "-o=jsonpath={.status.conditions[?(@.type=='Established')].status}"
+    wait_until(lambda: kubectl("get", *definition, path) == "True", f"{definition[-1]} to be established", deadline=60)
+
+
 class ClusterTest(unittest.TestCase):
     maxDiff = None
 
     @classmethod
     def setUpClass(cls):
         kubectl("apply", "--server-side", "--force-conflicts", "-f", str(CRD))
-        kubectl("wait", "--for=condition=Established", "--timeout=60s", "-f", str(CRD))
+        wait_until_established("-f", str(CRD))
 
     def setUp(self):
         made = kubectl("create", "-o", "json", "-f", "-",

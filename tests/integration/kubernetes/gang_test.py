@@ -7,7 +7,7 @@ import json
 import re
 import unittest
 
-from cluster_test_case import kubectl  # first: it says where modules are looked for
+from cluster_test_case import kubectl, wait_until_established  # first: it says where modules are looked for
 from story_test_case import FOREVER, PATIENT, StoryTest, program
 from testing import main
 
@@ -131,7 +131,7 @@ class Other:
         super().setUpClass()
         kubectl("apply", "-f", "-", stdin=json.dumps(definition(cls.group, cls.version)))
         cls.addClassCleanup(kubectl, "delete", "crd", f"podgroups.{cls.group}")
-        kubectl("wait", "--for=condition=Established", "--timeout=60s", "crd", f"podgroups.{cls.group}")
+        wait_until_established("crd", f"podgroups.{cls.group}")
         cls.operator_flags = (*PATIENT, f"--gang-scheduling={cls.name}")
 
     def members(self):

@@ -267,6 +267,9 @@ class PluginStory(PluginTest, StoryTest):
         for pod in ("story-0-0", "story-1-0", "story-1-1"):
             written = re.findall(rf"^line \d+ of {pod}$", self.kubelet.log(pod), re.MULTILINE)
             told = re.findall(rf"^{pod}  (line \d+ of {pod})$", shown, re.MULTILINE)
+            if pod == "story-1-0":  # what it wrote last goes with the pod, which the operator removes at once
+                self.assertGreaterEqual(len(told), 5, shown)
+                written = written[:len(told)]
             self.assertEqual(told, written, pod)
         self.assertIn("story-1-1  done\n", shown)
         previous = self.user.run("logs", "story", "--worker", "1", "--previous")
