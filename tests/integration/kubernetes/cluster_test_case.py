@@ -55,8 +55,10 @@ def kubectl(*arguments, stdin=None, check=True):
 
 def wait_until_established(*definition):
     """Not by `kubectl wait`, which fails where the API server has not written a condition yet."""
-    path = "-o=jsonpath={.status.conditions[?(@.type=='Established')].status}"
-    wait_until(lambda: kubectl("get", *definition, path) == "True", f"{definition[-1]} to be established", deadline=60)
+    def established():
+        status = json.loads(kubectl("get", *definition, "-o", "json")).get("status", {})
+        return any(item["type"] == "Established" and item["status"] == "True" for item in status.get("conditions") or ())
+    wait_until(established, f"{definition[-1]} to be established", deadline=60)
 
 
 class ClusterTest(unittest.TestCase):
