@@ -43,7 +43,7 @@ cluster: ## Build the Kubernetes programs that tests of a real cluster need: abo
 	@tests/cluster/build
 
 .PHONY: bench-operator
-bench-operator: build ## Measure the operator on a real API server beside its peers; ARGS=--short takes 4 minutes, else 12.
+bench-operator: build ## Measure the operator on a real API server beside its peers; ARGS=--short does less of each.
 	@cmake --build --preset $(PRESET) -j $(JOBS) --target rendezvous_load
 	@RINGMASTER_BIN_DIR=$(CURDIR)/$(BIN) tests/bench/operator/bench $(ARGS)
 
