@@ -10,7 +10,7 @@ BIN := build/$(PRESET)/bin
 
 .PHONY: help
 help: ## List the targets.
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: setup
 setup: ## Install the Debian packages that are missing, or print the command that does.
@@ -30,9 +30,9 @@ demo: build ## Train a network on handwritten digits with four workers, through 
 	@$(BIN)/ringmaster run examples/digits/job.yaml
 
 .PHONY: test
-test: build ## Build and run every test.
+test: build ## Build and run every test; ARGS=--without-cluster leaves out those on a real API server.
 	@cmake --build --preset $(PRESET) -j $(JOBS) --target tests
-	@tests/cluster/ctest --preset $(PRESET) -j $(TEST_JOBS)
+	@tests/cluster/ctest $(ARGS) --preset $(PRESET) -j $(TEST_JOBS)
 
 .PHONY: e2e
 e2e: build ## Install the chart on two real nodes, train, kill, drain. Needs root; touches nothing of this machine.
@@ -46,6 +46,18 @@ cluster: ## Build the Kubernetes programs that tests of a real cluster need: abo
 bench-operator: build ## Measure the operator on a real API server beside its peers; ARGS=--short does less of each.
 	@cmake --build --preset $(PRESET) -j $(JOBS) --target rendezvous_load
 	@RINGMASTER_BIN_DIR=$(CURDIR)/$(BIN) tests/bench/operator/bench $(ARGS)
+
+.PHONY: bench-collectives
+bench-collectives: setup ## Measure allreduce beside Gloo and Open MPI, which it installs; ARGS=--short does less.
+	@cmake/install-packages.sh $(CURDIR)/tests/bench/collectives/debian-packages.txt
+	@$(MAKE) configure
+	@cmake --build --preset $(PRESET) -j $(JOBS) --target bench_collectives
+	@RINGMASTER_BIN_DIR=$(CURDIR)/$(BIN) tests/bench/collectives/bench $(ARGS)
+
+.PHONY: bench-train
+bench-train: configure ## Measure a training step beside PyTorch, which it installs, once; ARGS="--cases lenet-bn:64" does less.
+	@cmake --build --preset $(PRESET) -j $(JOBS) --target ringmaster-bench-train
+	@RINGMASTER_BIN_DIR=$(CURDIR)/$(BIN) tests/bench/train/bench $(ARGS)
 
 .PHONY: charts
 charts: setup ## Lint the chart, render it in several shapes and pack it into build/charts; fetches helm and promtool, once.

@@ -20,3 +20,7 @@ find_library(DNNL_LIBRARY dnnl REQUIRED)
 add_library(dnnl_cpu INTERFACE)
 target_include_directories(dnnl_cpu SYSTEM INTERFACE ${DNNL_INCLUDE_DIR})
 target_link_libraries(dnnl_cpu INTERFACE ${DNNL_LIBRARY} OpenMP::OpenMP_CXX)
+
+# Optional: what needs MPI is compiled where its header is found. The C interface only.
+set(MPI_CXX_SKIP_MPICXX ON)
+find_package(MPI QUIET COMPONENTS CXX)

@@ -1,8 +1,8 @@
 # One way to declare a library, a program and a test.
 #
-#   rm_library(NAME SRCS a.cc ... DEPS public_dep ... PRIVATE_DEPS private_dep ...)
+#   rm_library(NAME SRCS a.cc ... [ALONE b.cc ...] DEPS public_dep ... PRIVATE_DEPS private_dep ...)
 #   rm_binary(NAME SRCS main.cc ... DEPS ...)
-#   rm_test(NAME SRCS foo_test.cc ... DEPS ... LABELS unit|multiproc|conformance|e2e [threads] [cluster] [TIMEOUT seconds])
+#   rm_test(NAME SRCS foo_test.cc ... [ALONE bar_test.cc ...] DEPS ... LABELS unit|multiproc|conformance|e2e [threads] [cluster] [TIMEOUT seconds])
 #   rm_python_tests(FILES foo_test.py ... LABELS ... [TIMEOUT seconds] [LAUNCHER command ...])   one CTest per method of unittest files that
 #       know --list; LAUNCHER runs what follows it
 #
@@ -12,17 +12,57 @@
 # The label `node` says that the test needs a cluster with real nodes (`make e2e`); one such test runs at a time.
 # The label `cluster` says that the test needs tests/cluster: RINGMASTER_TEST_KUBECONFIG then names the kubeconfig of its administrator.
 # With the label `gangs` besides it is a cluster of its own, whose scheduler starts pods together or not at all, for one test at a time.
+# Where RINGMASTER_BATCH says so, SRCS are compiled several at once; ALONE holds what has options of its own, or names that clash with theirs.
 include(GoogleTest)
 
+# Most of a compiler's time goes into the headers that files have in common. Not in the preset `dev`, for people who change the code: there one file is one step.
+set(RINGMASTER_BATCH 1 CACHE STRING "How many source files of a target are compiled as one")
+
+# Our own file that includes a few of the target's, by paths within the tree, so that it is the same in every checkout.
+function(rm_batches result name)
+  set(batches "")
+  set(text "")
+  set(count 0)
+  foreach(source ${ARGN})
+    if(RINGMASTER_BATCH LESS 2 OR IS_ABSOLUTE ${source})  # what is generated has no path within the tree
+      list(APPEND batches ${source})
+      continue()
+    endif()
+    file(RELATIVE_PATH path ${CMAKE_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR}/${source})
+    string(APPEND text "#include \"${path}\"\n")
+    math(EXPR count "${count} + 1")
+    math(EXPR left "${count} % ${RINGMASTER_BATCH}")
+    if(left EQUAL 0)
+      rm_write_batch(batches ${name} "${text}")
+      set(text "")
+    endif()
+  endforeach()
+  if(text)
+    rm_write_batch(batches ${name} "${text}")
+  endif()
+  set(${result} ${batches} PARENT_SCOPE)
+endfunction()
+
+function(rm_write_batch files name text)
+  list(LENGTH ${files} number)
+  set(file ${CMAKE_CURRENT_BINARY_DIR}/batches/${name}_${number}.cc)
+  file(CONFIGURE OUTPUT ${file} CONTENT "${text}" @ONLY)
+  # A class with a member of an unnamed namespace is no trap here: the included file is a source, not a header.
+  set_source_files_properties(${file} PROPERTIES COMPILE_OPTIONS -Wno-subobject-linkage)
+  set(${files} ${${files}} ${file} PARENT_SCOPE)
+endfunction()
+
 function(rm_library name)
-  cmake_parse_arguments(ARG "" "" "SRCS;DEPS;PRIVATE_DEPS" ${ARGN})
-  add_library(${name} STATIC ${ARG_SRCS})
+  cmake_parse_arguments(ARG "" "" "SRCS;ALONE;DEPS;PRIVATE_DEPS" ${ARGN})
+  rm_batches(sources ${name} ${ARG_SRCS})
+  add_library(${name} STATIC ${sources} ${ARG_ALONE})
   target_link_libraries(${name} PUBLIC ${ARG_DEPS} PRIVATE ringmaster_flags ${ARG_PRIVATE_DEPS})
 endfunction()
 
 function(rm_binary name)
   cmake_parse_arguments(ARG "" "" "SRCS;DEPS" ${ARGN})
-  add_executable(${name} ${ARG_SRCS})
+  rm_batches(sources ${name} ${ARG_SRCS})
+  add_executable(${name} ${sources})
   target_link_libraries(${name} PRIVATE ringmaster_flags ${ARG_DEPS})
 endfunction()
 
@@ -69,14 +109,15 @@ function(rm_python_tests)
 endfunction()
 
 function(rm_test name)
-  cmake_parse_arguments(ARG "" "TIMEOUT" "SRCS;DEPS;LABELS" ${ARGN})
+  cmake_parse_arguments(ARG "" "TIMEOUT" "SRCS;ALONE;DEPS;LABELS" ${ARGN})
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 120)
   endif()
   if(NOT ARG_LABELS)
     set(ARG_LABELS unit)
   endif()
-  add_executable(${name} EXCLUDE_FROM_ALL ${ARG_SRCS})
+  rm_batches(sources ${name} ${ARG_SRCS})
+  add_executable(${name} EXCLUDE_FROM_ALL ${sources} ${ARG_ALONE})
   target_link_libraries(${name} PRIVATE ringmaster_flags ${ARG_DEPS} GTest::gmock GTest::gtest_main)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   add_dependencies(tests ${name})

@@ -37,6 +37,10 @@ constexpr std::array kVariables = {
              "empty."},
     Variable{contract::kEnvChannel, Type::kString, "", Audience::kInternal,
              "Path of the launcher's Unix socket."},
+    Variable{"RINGMASTER_COLLECTIVE_ALGORITHM", Type::kString, "auto", Audience::kUser,
+             "What every collective operation that has this algorithm takes; auto: what the cost "
+             "model chooses. The same for all workers of a job.",
+             "auto|direct|doubling|halving-doubling|ring|tree|double-tree|two-level"},
     Variable{
         contract::kEnvCpus, Type::kString, "", Audience::kUser,
         "Processors that a launcher binds its program to, as a list (0-3,8) or as the i-th of n "

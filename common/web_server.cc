@@ -102,6 +102,9 @@ std::string_view Reason(int code) {
   }
 }
 
+constexpr std::string_view kGet = "GET";
+constexpr std::string_view kHead = "HEAD";
+
 // "GET /path?query HTTP/1.1" and headers that mean nothing to us.
 WebAnswer AnswerTo(std::string_view request, const Pages& pages) {
   const std::string_view line = request.substr(0, request.find("\r\n"));
@@ -111,12 +114,21 @@ WebAnswer AnswerTo(std::string_view request, const Pages& pages) {
       target_end <= method_end) {
     return {.code = 400, .body = "this is not HTTP\n"};
   }
-  if (line.substr(0, method_end) != "GET") return {.code = 405, .body = "only GET is answered\n"};
+  const std::string_view method = line.substr(0, method_end);
+  if (method != kGet && method != kHead)
+    return {.code = 405, .body = "only GET and HEAD are answered\n"};
   std::string_view path = line.substr(method_end + 1, target_end - method_end - 1);
   path = path.substr(0, path.find('?'));
   const auto page = pages.find(std::string(path));
   if (page == pages.end()) return {.code = 404, .body = "no such page\n"};
   return page->second();
+}
+
+// To HEAD what GET would be answered, without the body.
+std::string Encode(const WebAnswer& answer, bool head) {
+  return fmt::format(
+      "HTTP/1.1 {} {}\r\nContent-Type: {}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{}",
+      answer.code, Reason(answer.code), answer.type, answer.body.size(), head ? "" : answer.body);
 }
 
 // One request and its answer; then it is over.
@@ -145,10 +157,7 @@ class Connection {
     request_.append(bytes.data(), static_cast<size_t>(got));
     const bool complete = request_.find("\r\n\r\n") != std::string::npos;
     if (!complete) return request_.size() < kMostRequestBytes;
-    const WebAnswer answer = AnswerTo(request_, pages);
-    answer_ = fmt::format(
-        "HTTP/1.1 {} {}\r\nContent-Type: {}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{}",
-        answer.code, Reason(answer.code), answer.type, answer.body.size(), answer.body);
+    answer_ = Encode(AnswerTo(request_, pages), request_.starts_with(kHead));
     return true;
   }
 

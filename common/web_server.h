@@ -21,7 +21,8 @@ struct WebAnswer {
   std::string body;
 };
 
-// Answers a GET. Called on the server's threads; must be quick and thread-safe, and not throw.
+// Answers a GET, and a HEAD with all but the body. Called on the server's threads; must be quick
+// and thread-safe, and not throw.
 using WebPage = std::function<WebAnswer()>;
 
 // 200 "ok" while the check says OK, else 503 with its message: what a kubelet's probes ask for.

@@ -36,6 +36,23 @@ TEST(WebServerTest, AHealthPageAnswersAsItsCheckSays) {
               AllOf(HasSubstr(" 503 "), HasSubstr("the caches are not full yet")));
 }
 
+TEST(WebServerTest, AnswersAHeadAsAGetButForTheBody) {
+  absl::Status status;
+  const auto server =
+      WebServer::Start("127.0.0.1:0", {{"/readyz", HealthPage([&] { return status; })}});
+  ASSERT_TRUE(server.ok()) << server.status();
+  const auto answer = [&](const std::string& method) {
+    return testing::HttpSay(testing::ConnectTo((*server)->port()),
+                            method + " /readyz HTTP/1.1\r\n\r\n");
+  };
+  for (const char* code : {" 200 ", " 503 "}) {
+    const std::string got = answer("GET");
+    EXPECT_THAT(got, HasSubstr(code));
+    EXPECT_EQ(answer("HEAD"), got.substr(0, got.find("\r\n\r\n") + 4));
+    status = absl::UnavailableError("not yet");
+  }
+}
+
 TEST(WebServerTest, NamesTheAddressThatIsTaken) {
   const auto first = WebServer::Start("127.0.0.1:0", {});
   ASSERT_TRUE(first.ok()) << first.status();
@@ -71,7 +88,7 @@ TEST(WebServerTest, ClientsThatSayNothingKeepNobodyOut) {
   EXPECT_THAT(testing::HttpGet((*server)->port(), "/"), StartsWith("HTTP/1.1 200"));
 }
 
-TEST(WebServerTest, RefusesWhatIsNoGetAndWhatIsNoHttp) {
+TEST(WebServerTest, RefusesOtherMethodsAndWhatIsNoHttp) {
   const auto server = WebServer::Start("127.0.0.1:0", {{"/", [] { return WebAnswer{}; }}});
   ASSERT_TRUE(server.ok()) << server.status();
   const auto answer = [&](const std::string& text) {

@@ -9,8 +9,8 @@
 namespace ringmaster::api {
 namespace {
 
-using testing::Eq;
-using testing::HasSubstr;
+using ::testing::Eq;
+using ::testing::HasSubstr;
 using training::v1alpha1::LaunchMode;
 
 std::string Errors(std::string_view text, const ParseOptions& options = {}) {

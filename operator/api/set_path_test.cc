@@ -54,12 +54,12 @@ TEST(SetPathTest, ReachesIntoListsAndRawObjects) {
                                                              ["containers"][0]["image"],
       "x");
   EXPECT_THAT(Error("spec.trainer.model.sequential.layers[3]={relu: {}}", object),
-              testing::HasSubstr("the list has 2 items"));
+              ::testing::HasSubstr("the list has 2 items"));
 }
 
 TEST(SetPathTest, NamesWhatIsWrong) {
-  EXPECT_THAT(Error("spec.trainer.epochs"), testing::HasSubstr("is not path=value"));
-  EXPECT_THAT(Error("spec..x=1"), testing::HasSubstr("is not a path"));
+  EXPECT_THAT(Error("spec.trainer.epochs"), ::testing::HasSubstr("is not path=value"));
+  EXPECT_THAT(Error("spec..x=1"), ::testing::HasSubstr("is not a path"));
   EXPECT_EQ(Error("spec.trainer.epoch=1"),
             "spec.trainer.epoch: unknown field; did you mean epochs?");
   EXPECT_EQ(Error("trainer.epochs=1"), "trainer: unknown field");
@@ -73,10 +73,10 @@ TEST(SetPathTest, NamesWhatIsWrong) {
   EXPECT_EQ(Error("spec[0]=1"), "spec[0]: not a list");
   EXPECT_EQ(Error("status.round=7"),
             "status.round: the status is the operator's; set fields of metadata and spec");
-  EXPECT_THAT(Error("status={round: 7}"), testing::HasSubstr("status: the status is"));
-  EXPECT_THAT(Error("spec.trainer.epochs=[1"), testing::HasSubstr("spec.trainer.epochs: '[1': "));
+  EXPECT_THAT(Error("status={round: 7}"), ::testing::HasSubstr("status: the status is"));
+  EXPECT_THAT(Error("spec.trainer.epochs=[1"), ::testing::HasSubstr("spec.trainer.epochs: '[1': "));
   EXPECT_THAT(Error("spec.trainer.epochs=1", {{"spec", 5}}),
-              testing::HasSubstr("what holds it is not an object"));
+              ::testing::HasSubstr("what holds it is not an object"));
 }
 
 }  // namespace

@@ -14,9 +14,9 @@ namespace {
 
 using namespace training::v1alpha1;  // NOLINT: every name here is one of the API's
 using Json = nlohmann::json;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 TrainingJob Digits() {
   return ParseManifest(kDigits, "job.yaml").value().job;

@@ -7,9 +7,9 @@ namespace ringmaster::api {
 namespace {
 
 using Json = nlohmann::json;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 std::vector<std::string> Errors(std::string_view text) {
   std::vector<std::string> lines;
@@ -129,7 +129,7 @@ TEST(YamlTest, TakesOneDocumentOnly) {
 TEST(YamlTest, ReportsSyntaxErrorsWithTheirLine) {
   const auto errors = Errors("a: 1\nb: [1, 2\nc: 3\n");
   ASSERT_EQ(errors.size(), 1u);
-  EXPECT_THAT(errors[0], testing::MatchesRegex("[23]: : .+"));
+  EXPECT_THAT(errors[0], ::testing::MatchesRegex("[23]: : .+"));
   EXPECT_TRUE(ParseYaml("a: [").value.is_null());
   EXPECT_THAT(Errors("a: *nowhere"), ElementsAre(HasSubstr("1: : ")));
 }

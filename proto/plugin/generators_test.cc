@@ -22,9 +22,9 @@ namespace {
 
 namespace pb = google::protobuf;
 using Json = nlohmann::json;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 // Parses one .proto file against the options that are linked in.
 class ProtoFile {
@@ -100,7 +100,7 @@ TEST(SchemaBuilderTest, RefusesOptionsThatContradictThemselves) {
               ElementsAre("test.v1.M: a rule names x, which does not exist"));
   EXPECT_THAT(ErrorsOf("message M { option (ringmaster.api.message) = {rules: {less_or_equal: "
                        "{left: \"a\" right: \"a\"}}}; double a = 1; }"),
-              testing::SizeIs(2));
+              ::testing::SizeIs(2));
 }
 
 TEST(CelTest, WritesARuleForEachKind) {

@@ -8,8 +8,8 @@ namespace ringmaster::schema {
 namespace {
 
 using Json = nlohmann::json;
-using testing::ElementsAre;
-using testing::IsEmpty;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
 
 const Enum kColour = {.name = "Colour", .values = {{"Red", ""}, {"DeepBlue", ""}}};
 
@@ -176,8 +176,8 @@ TEST(CheckTest, LooksIntoRawObjectsOnlyWhereRulesDo) {
 }
 
 TEST(CheckTest, ReportsTextThatIsNotUtf8WithoutThrowing) {
-  EXPECT_THAT(Check({{"colour", "\xff\xfe"}}), testing::SizeIs(1));
-  EXPECT_THAT(Check({{"\xff", 1}}), testing::SizeIs(1));
+  EXPECT_THAT(Check({{"colour", "\xff\xfe"}}), ::testing::SizeIs(1));
+  EXPECT_THAT(Check({{"\xff", 1}}), ::testing::SizeIs(1));
 }
 
 TEST(CheckTest, ShortensWhatItQuotes) {
@@ -190,20 +190,20 @@ TEST(CheckUpdateTest, RefusesChangeAndRemovalOfAnImmutableField) {
   EXPECT_THAT(CheckUpdate(kThing, {{"fixed", "a"}}, {{"fixed", "a"}}), IsEmpty());
   EXPECT_THAT(CheckUpdate(kThing, Json::object(), {{"fixed", "a"}}), IsEmpty());
   EXPECT_THAT(Lines(CheckUpdate(kThing, {{"fixed", "a"}}, {{"fixed", "b"}})),
-              ElementsAre(testing::StartsWith("fixed: cannot change")));
+              ElementsAre(::testing::StartsWith("fixed: cannot change")));
   EXPECT_THAT(Lines(CheckUpdate(kThing, {{"fixed", "a"}}, Json::object())),
-              ElementsAre(testing::StartsWith("fixed: cannot change")));
+              ElementsAre(::testing::StartsWith("fixed: cannot change")));
 }
 
 TEST(CheckNameTest, AllowsOnlyDnsLabelsWithinTheLength) {
   const Resource resource = {.max_name_length = 8};
   EXPECT_EQ(CheckName(resource, "a-1"), "");
   for (const std::string_view name : {"", "A", "1a", "a-", "-a", "a.b", "a_b", "ä"}) {
-    EXPECT_THAT(CheckName(resource, name), testing::HasSubstr("must be lower-case letters"))
+    EXPECT_THAT(CheckName(resource, name), ::testing::HasSubstr("must be lower-case letters"))
         << name;
   }
   EXPECT_THAT(CheckName(resource, "abcdefghi"),
-              testing::HasSubstr("9 characters: must be at most 8"));
+              ::testing::HasSubstr("9 characters: must be at most 8"));
 }
 
 }  // namespace

@@ -16,9 +16,9 @@ TEST(PathTest, ReadsBackWhatItJoined) {
   const std::string path = Join(Join(Join(Join("", "spec"), "layers"), 12), "a.b/c");
   EXPECT_EQ(path, "spec.layers[12][\"a.b/c\"]");
   const auto steps = ParsePath(path);
-  ASSERT_TRUE(steps.ok()) << Message(steps.status());
-  EXPECT_THAT(*steps, testing::ElementsAre(Step("spec"), Step("layers"), Step(std::size_t{12}),
-                                           Step("a.b/c")));
+  ASSERT_TRUE(steps.ok()) << ringmaster::Message(steps.status());
+  EXPECT_THAT(*steps, ::testing::ElementsAre(Step("spec"), Step("layers"), Step(std::size_t{12}),
+                                             Step("a.b/c")));
 }
 
 TEST(PathTest, RefusesWhatIsNoPath) {

@@ -27,20 +27,24 @@ CONTROL_PLANE = {
     "kube-scheduler": ("kubernetes", KUBERNETES + "kube-scheduler"),
     "kwok": ("kubernetes", "sigs.k8s.io/kwok/cmd/kwok"),
 }
+HELM = {
+    "helm": ("helm", "helm.sh/helm/v4/cmd/helm"),
+    "helm3": ("helm3", "helm.sh/helm/v3/cmd/helm"),
+}
 NODE = {
     "kubelet": ("kubernetes", KUBERNETES + "kubelet"),
     "kube-proxy": ("kubernetes", KUBERNETES + "kube-proxy"),
     "coredns": ("coredns", "ringmaster.dev/tests/cluster/coredns"),
-    "helm": ("helm", "helm.sh/helm/v4/cmd/helm"),
+    "helm": HELM["helm"],
 }
 BENCHMARK = {  # of tests/bench/operator
     "load": ("load", "ringmaster.dev/tests/bench/operator/load"),
     "peer": ("peer", "ringmaster.dev/tests/bench/operator/peer"),
 }
 USABLE = ("etcd", "kube-apiserver", "kubectl")  # without these there is no cluster; tests name what else they need
-SETS = {"control-plane": CONTROL_PLANE, "node": NODE, "helm": {"helm": NODE["helm"]}, "benchmark": {**CONTROL_PLANE, **BENCHMARK},
-        "all": {**CONTROL_PLANE, **NODE}}
-PROGRAMS = {**SETS["all"], **BENCHMARK}
+SETS = {"control-plane": {**CONTROL_PLANE, "load": BENCHMARK["load"]}, "node": NODE, "helm": HELM, "benchmark": {**CONTROL_PLANE, **BENCHMARK},
+        "all": {**CONTROL_PLANE, **NODE, "load": BENCHMARK["load"]}}
+PROGRAMS = {**SETS["all"], **HELM, **BENCHMARK}
 
 
 class Missing(Exception):
@@ -113,11 +117,17 @@ def _build_module(go, module, names):
 
 
 def _ldflags(module):
-    """Stripped, and with the version that Kubernetes' programs tell each other."""
-    version = re.search(r"^\tk8s\.io/kubernetes (v(\d+)\.(\d+)\.\d+)", (HERE / "kubernetes/go.mod").read_text(), re.MULTILINE)
-    stamp = "k8s.io/component-base/version."
-    return "-s -w" if module != "kubernetes" else (
-        f"-s -w -X {stamp}gitVersion={version[1]} -X {stamp}gitMajor={version[2]} -X {stamp}gitMinor={version[3]}")
+    """Stripped, and with the version that Kubernetes' programs tell each other, or that Helm 3 takes a cluster for which it does not ask."""
+    required = (source(module) / "go.mod").read_text()
+    stamps = {}
+    if module == "kubernetes":
+        version = re.search(r"^\tk8s\.io/kubernetes (v(\d+)\.(\d+)\.\d+)", required, re.MULTILINE)
+        stamps = {f"k8s.io/component-base/version.{name}": version[group] for group, name in enumerate(("gitVersion", "gitMajor", "gitMinor"), 1)}
+    elif module == "helm3":
+        minor = re.search(r"^\tk8s\.io/client-go v0\.(\d+)", required, re.MULTILINE)[1]
+        stamps = {f"helm.sh/helm/v3/pkg/{place}.k8sVersion{name}": value for place in ("chartutil", "lint/rules")
+                  for name, value in (("Major", "1"), ("Minor", minor))}
+    return " ".join(["-s -w", *(f"-X {name}={value}" for name, value in stamps.items())])
 
 
 def source(module):

@@ -23,6 +23,7 @@ import node
 HERE = pathlib.Path(__file__).resolve().parent
 # Of services, and that of the API server, inside the cluster; one family of addresses for all of it.
 SERVICES = {4: ("10.96.0.0/16", "10.96.0.1"), 6: ("fd00:96::/112", "fd00:96::1")}
+NODE_GRACE = "20s"  # after which a real node that is silent is not ready; it speaks every 5 s. Kubernetes' own default is 50
 DEADLINE = 300  # seconds that any one part may take to start; 4 to 12 on two quiet cores
 
 
@@ -141,7 +142,8 @@ users:
 
     def _controller_manager(self):
         return [*self._component("kube-controller-manager", self._ports[3]), "--use-service-account-credentials",
-                "--service-account-private-key-file=service-accounts.key", "--root-ca-file=ca.crt"]
+                "--service-account-private-key-file=service-accounts.key", "--root-ca-file=ca.crt",
+                *([f"--node-monitor-grace-period={NODE_GRACE}"] if self.options.kubelets else [])]
 
     def _scheduler(self):
         return [*self._component("kube-scheduler", self._ports[4]), *self.options.scheduler]
@@ -184,8 +186,10 @@ users:
             self._wait(lambda api, each=each: _listens(each.socket), f"containerd of {each.name}")
             self._import_images(each)
             spawn(f"kubelet-{each.name}", each.kubelet())
+        spawn("registry", shared.registry())
         spawn("coredns", shared.coredns())
         spawn("kube-proxy", shared.kube_proxy())
+        self._wait(lambda api: socket.create_connection(tuple(node.REGISTRY.split(":")), timeout=1).close() or True, "the registry")
         for each in nodes:
             self._wait(lambda api, each=each: _is_ready(api.get(f"/api/v1/nodes/{each.name}")), f"{each.name} to be ready")
 

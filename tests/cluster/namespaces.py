@@ -118,7 +118,8 @@ def make_cgroup(name):
                     (group / file).write_text((group.parent / file).read_text())
         if (CGROUPS / "cgroup.controllers").exists():
             wanted = {"cpu", "cpuset", "memory", "pids", "io"} & set((CGROUPS / "cgroup.controllers").read_text().split())
-            (CGROUPS / "cgroup.subtree_control").write_text(" ".join(f"+{controller}" for controller in sorted(wanted)))
+            for parent in reversed(pathlib.Path(name).parents):  # from the root down
+                (CGROUPS / parent / "cgroup.subtree_control").write_text(" ".join(f"+{controller}" for controller in sorted(wanted)))
     except OSError as error:
         raise Refused(f"a cgroup cannot be made: {error}")
 

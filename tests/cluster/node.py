@@ -1,4 +1,4 @@
-"""Real nodes for the test cluster: a kubelet and a containerd each, and, once for all, kube-proxy and the cluster's DNS.
+"""Real nodes for the test cluster: a kubelet and a containerd each, and, once for all, kube-proxy, the cluster's DNS and a registry.
 
 They live in namespaces of their own (namespaces.py) and share one network there: a node is an address. Pods of all of them are on one bridge.
 What a node writes lies under /run there, in memory; its logs lie in the cluster's folder.
@@ -12,6 +12,7 @@ import packages
 
 CONTROL_PLANE_ADDRESS = "10.200.0.1"
 DNS_SERVICE = "10.96.0.10"
+REGISTRY = "127.0.0.1:5000"  # there; without TLS, which containerd takes from this machine alone
 DOMAIN = "cluster.local"
 PODS = "10.244.0.0/16"
 SANDBOX_IMAGE = "localhost/ringmaster-test-base:1"
@@ -95,7 +96,7 @@ SystemdCgroup = false
 
 
 class Shared:
-    """What the nodes have together, each once: service addresses, and names."""
+    """What the nodes have together, each once: service addresses, names, and a registry of images and charts, empty at first."""
 
     def __init__(self, folder):
         self._folder = pathlib.Path(folder)
@@ -113,12 +114,18 @@ class Shared:
   }}
 }}
 """)
+        (self._folder / "registry.json").write_text(json.dumps({  # YAML too
+            "version": 0.1, "log": {"level": "warn", "accesslog": {"disabled": True}}, "http": {"addr": REGISTRY},
+            "storage": {"filesystem": {"rootdirectory": str(RUN / "registry")}}}))
 
     def kube_proxy(self):
         return [binaries.find("kube-proxy"), f"--config={self._folder}/kube-proxy.json"]
 
     def coredns(self):
         return [binaries.find("coredns"), "-conf", f"{self._folder}/Corefile"]
+
+    def registry(self):
+        return [packages.find("docker-registry"), "serve", f"{self._folder}/registry.json"]
 
     @staticmethod
     def objects():

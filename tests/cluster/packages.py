@@ -8,7 +8,7 @@ import debian  # noqa: E402
 
 # Program: (package, its folder there).
 PROGRAMS = {"containerd": ("containerd", "usr/bin"), "ctr": ("containerd", "usr/bin"), "runc": ("runc", "usr/sbin"),
-            "bridge": ("containernetworking-plugins", "usr/lib/cni")}
+            "bridge": ("containernetworking-plugins", "usr/lib/cni"), "docker-registry": ("docker-registry", "usr/bin")}
 
 
 def find(name):

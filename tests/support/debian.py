@@ -1,4 +1,6 @@
-"""Programs of Debian packages, taken apart into a cache instead of installed: no root, and no service that starts."""
+"""Programs of Debian packages, taken apart into a cache instead of installed: no root, and no service that starts.
+
+`debian.py PACKAGE` fetches one, unless that was done before, and prints the folder of its files."""
 import os
 import pathlib
 import shutil
@@ -31,3 +33,11 @@ def take_apart(package):
         subprocess.run(["dpkg-deb", "--extract", archive, f"{place}/root"], check=True)
         shutil.rmtree(folder(package), ignore_errors=True)
         os.rename(f"{place}/root", folder(package))
+
+
+if __name__ == "__main__":
+    try:
+        take_apart(sys.argv[1])
+    except Missing as error:
+        sys.exit(str(error))
+    print(folder(sys.argv[1]))

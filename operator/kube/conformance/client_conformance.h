@@ -3,7 +3,7 @@
 // The tests are parameterised over a backend; a back end's test program lists
 // kClientConformanceSources (CMake), and says what it brings up:
 //
-//   INSTANTIATE_TEST_SUITE_P(Memory, ClientConformance, testing::Values(Backend{"memory",
+//   INSTANTIATE_TEST_SUITE_P(Memory, ClientConformance, ::testing::Values(Backend{"memory",
 //   MakeMemoryBackend}),
 //                            BackendName);
 //
@@ -56,12 +56,12 @@ inline void PrintTo(const Backend& backend, std::ostream* out) {
   *out << backend.name;
 }
 
-inline std::string BackendName(const testing::TestParamInfo<Backend>& info) {
+inline std::string BackendName(const ::testing::TestParamInfo<Backend>& info) {
   return info.param.name;
 }
 
 // What the test files share.
-class ClientConformance : public testing::TestWithParam<Backend> {
+class ClientConformance : public ::testing::TestWithParam<Backend> {
  protected:
   static constexpr std::chrono::seconds kDeadline{60};
 

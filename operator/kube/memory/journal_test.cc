@@ -16,7 +16,7 @@
 namespace ringmaster::kube::memory {
 namespace {
 
-class JournalTest : public testing::Test {
+class JournalTest : public ::testing::Test {
  protected:
   JournalTest() { path_ = (folder_.path() / "store.journal").string(); }
 

@@ -29,8 +29,8 @@ class MemoryServer : public ServerUnderTest {
 };
 
 INSTANTIATE_TEST_SUITE_P(Memory, ClientConformance,
-                         testing::Values(Backend{"memory",
-                                                 [] { return std::make_unique<MemoryServer>(); }}),
+                         ::testing::Values(Backend{
+                             "memory", [] { return std::make_unique<MemoryServer>(); }}),
                          BackendName);
 
 }  // namespace

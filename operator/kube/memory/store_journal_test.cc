@@ -17,7 +17,7 @@
 namespace ringmaster::kube::memory {
 namespace {
 
-class StoreJournalTest : public testing::Test {
+class StoreJournalTest : public ::testing::Test {
  protected:
   StoreJournalTest() {
     options_.journal_path = (folder_.path() / "store.journal").string();

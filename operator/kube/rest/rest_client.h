@@ -58,8 +58,8 @@ struct RestOptions {
 
   // Load on the server: so many calls a second on average (a watch counts once), so many at once
   // after a pause. qps 0 is no limit.
-  double qps = 200;
-  int burst = 400;
+  double qps = 500;
+  int burst = 1000;
   // Items in one response of a List without a limit; the pages are joined.
   std::int64_t page_size = 500;
 
