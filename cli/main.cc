@@ -6,12 +6,13 @@
 #include <functional>
 #include <string>
 #include <system_error>
+#include <vector>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
-#include "cli/bench_command.h"
 #include "cli/command_line.h"
+#include "cli/companion.h"
 #include "cli/get_command.h"
 #include "cli/kubectl/plugin.h"
 #include "cli/logs_command.h"
@@ -70,17 +71,25 @@ void AddLogs(CLI::App& app, std::function<int()>& command) {
   logs->callback([&] { command = [] { return Logs(options); }; });
 }
 
-// What comes after the names is the benchmark's own, --help too.
-void AddBench(CLI::App& app, std::function<int()>& command) {
-  CLI::App* bench = app.add_subcommand("bench", "Measure this machine.");
-  bench->require_subcommand(1);
-  CLI::App* collectives = bench->add_subcommand(
-      "collectives", "Time the collectives of local ranks, with the columns of nccl-tests.");
-  collectives->set_help_flag();
-  collectives->prefix_command();
-  collectives->callback([collectives, &command] {
-    command = [collectives] { return Bench("collectives", collectives->remaining()); };
-  });
+struct CompanionHelp {
+  std::string name;
+  std::string help;
+};
+
+// `verb` NAME: what comes after the names is the companion's own, --help too.
+void AddCompanions(CLI::App& app, const std::string& verb, const std::string& verb_help,
+                   const std::vector<CompanionHelp>& companions, std::function<int()>& command) {
+  CLI::App* parent = app.add_subcommand(verb, verb_help);
+  parent->require_subcommand(1);
+  for (const auto& [name, help] : companions) {
+    CLI::App* companion = parent->add_subcommand(name, help);
+    companion->set_help_flag();
+    companion->prefix_command();
+    const std::string program = fmt::format("ringmaster-{}-{}", verb, name);
+    companion->callback([companion, program, &command] {
+      command = [companion, program] { return BecomeCompanion(program, companion->remaining()); };
+    });
+  }
 }
 
 int Main(int argc, char** argv) {
@@ -96,7 +105,15 @@ int Main(int argc, char** argv) {
   AddValidate(app, command);
   AddGet(app, command);
   AddLogs(app, command);
-  AddBench(app, command);
+  AddCompanions(
+      app, "bench", "Measure this machine.",
+      {{"collectives", "Time the collectives of local ranks, with the columns of nccl-tests."},
+       {"train", "Time training steps of a network, and what they are made of."}},
+      command);
+  AddCompanions(
+      app, "explain", "Say what would be chosen, and why.",
+      {{"collectives", "The algorithm of a collective at each size, with what each would cost."}},
+      command);
   if (const auto code = ParseCommandLine(app, argc, argv)) return *code;
   if (print_config) {
     fmt::print("{}", env::Describe());

@@ -96,6 +96,13 @@ std::string FormatTable(const std::vector<std::vector<std::string>>& rows) {
   return table;
 }
 
+std::string LastCell(std::string message) {
+  for (std::size_t at = message.find('\n'); at != std::string::npos;
+       at = message.find('\n', at + 1))
+    message.replace(at, 1, "\n      ");
+  return message;
+}
+
 std::string ProgressBar(double share, int width) {
   const int halves = static_cast<int>(std::lround(std::clamp(share, 0.0, 1.0) * width * 2));
   std::string bar;

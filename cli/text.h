@@ -24,6 +24,10 @@ std::vector<std::string> Wrap(std::string_view text, int width);
 // is the header.
 std::string FormatTable(const std::vector<std::vector<std::string>>& rows);
 
+// A message of several lines (a worker's last ones) as the last cell of a table's row: the lines
+// after the first are indented.
+std::string LastCell(std::string message);
+
 // A bar of `width` columns of which `share` (0 to 1) is full.
 std::string ProgressBar(double share, int width);
 

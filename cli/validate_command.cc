@@ -55,9 +55,12 @@ std::string ExplainJob(const std::string& name, const v1::TrainingJob& job) {
   const int most = (batch.size + shards - 1) / shards;
   const std::string samples =
       least == most ? fmt::format("{}", most) : fmt::format("{} or {}", least, most);
-  text += fmt::format(
-      "batch {} in {} virtual shards of {} samples: the same bits for 1 to {} workers\n",
-      batch.size, shards, samples, shards);
+  const v1::Gradients& gradients = job.spec.trainer->gradients;
+  text +=
+      fmt::format("batch {} in {} virtual shards of {} samples: {}\n", batch.size, shards, samples,
+                  gradients.top_k || gradients.one_bit
+                      ? "with error feedback the weights depend on the workers"
+                      : fmt::format("the same bits for 1 to {} workers", shards));
   if (api::HasBatchNorm(job.spec.trainer->model))
     text += fmt::format("batch norm normalises over the {} samples of a shard\n", samples);
   return text + ShardsTable(shards, workers.min_replicas.value_or(1), std::min(maximum, shards));

@@ -15,6 +15,7 @@
 #include "common/contract.h"
 #include "common/env.h"
 #include "common/file.h"
+#include "common/heap.h"
 #include "common/log.h"
 #include "common/status.h"
 #include "operator/cluster/cluster_operator.h"
@@ -27,6 +28,7 @@ namespace {
 
 constexpr timespec kLookEvery{1, 0};
 constexpr timespec kLookOften{0, 200'000'000};
+constexpr std::chrono::seconds kReturnMemoryEvery{10};
 
 struct FolderFlags {
   std::string manifests;
@@ -95,6 +97,7 @@ void EndWithin(unsigned seconds) {
 }
 
 absl::Status ServeCluster(ClusterFlags flags, const std::string& metrics_address) {
+  UseHeapSparingly();
   const sigset_t signals = BlockStopSignals();
   cluster::ClusterOptions& options = flags.options;
   options.metrics_address = metrics_address;
@@ -113,7 +116,12 @@ absl::Status ServeCluster(ClusterFlags flags, const std::string& metrics_address
       auto op,
       cluster::ClusterOperator::Start(
           options, {*connection.work, *connection.election, *connection.review}, SystemClock()));
+  SteadyTime returned = SystemClock().SteadyNow();
   while (::sigtimedwait(&signals, nullptr, &kLookOften) < 0) {
+    if (const SteadyTime now = SystemClock().SteadyNow(); now - returned > kReturnMemoryEvery) {
+      ReturnFreeMemory();
+      returned = now;
+    }
     const std::optional<absl::Status> ended = op->Ended();
     if (!ended) continue;
     log::Error("operator ended", {{"error", *ended}});

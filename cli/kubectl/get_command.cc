@@ -9,6 +9,7 @@
 #include "cli/get_command.h"
 #include "cli/kubectl/job_detail.h"
 #include "cli/kubectl/output.h"
+#include "cli/kubectl/pod_warnings.h"
 #include "common/clock.h"
 #include "common/status.h"
 #include "operator/kube/object.h"
@@ -19,6 +20,48 @@ namespace {
 
 using kube::Json;
 
+// Page by page.
+absl::StatusOr<std::vector<Json>> EventsWhere(Cluster& cluster, const std::string& selector) {
+  std::vector<Json> events;
+  std::string next;
+  do {
+    const auto query = kube::rest::Query()
+                           .Add("fieldSelector", selector)
+                           .Add("limit", "500")
+                           .Add("continue", next);
+    const auto page = cluster.client->GetPath(kube::rest::CollectionPath(kube::kEvent, cluster.ns) +
+                                              query.text());
+    if (!page.ok()) return Explain(cluster, page.status(), "");
+    const Json* items = kube::Find(*page, {"items"});
+    if (items != nullptr && items->is_array()) {
+      events.insert(events.end(), items->begin(), items->end());
+    }
+    next = kube::FindString(*page, {"metadata", "continue"});
+  } while (!next.empty());
+  return events;
+}
+
+// The events about the job itself.
+absl::StatusOr<std::vector<Json>> EventsOf(Cluster& cluster, const std::string& job) {
+  return EventsWhere(cluster, fmt::format("involvedObject.kind={},involvedObject.name={}",
+                                          kube::kTrainingJob.kind, job));
+}
+
+// What pending pods are warned of. Less than all of it, and a word on standard error, where events
+// cannot be read: the job is worth being shown all the same.
+std::vector<Json> WarningsOf(Cluster& cluster, const std::vector<kube::ObjectPtr>& pods) {
+  std::vector<Json> warnings;
+  for (const kube::ObjectPtr& pod : PendingPods(pods)) {
+    const auto events = EventsWhere(cluster, WarningsSelector(*pod));
+    if (!events.ok()) {
+      fmt::print(stderr, "why pods are pending is not known: {}\n", Message(events.status()));
+      break;
+    }
+    warnings.insert(warnings.end(), events->begin(), events->end());
+  }
+  return warnings;
+}
+
 absl::Status GetOne(Cluster& cluster, const GetOptions& options) {
   RM_ASSIGN_OR_RETURN(const Json job, GetJob(cluster, options.job));
   const Time now = SystemClock().Now();
@@ -28,7 +71,7 @@ absl::Status GetOne(Cluster& cluster, const GetOptions& options) {
     fmt::print("{}", FormatObject(job, options.output));
   } else {
     RM_ASSIGN_OR_RETURN(const auto pods, PodsOf(cluster, options.job));
-    fmt::print("{}", JobDetail(job, pods, now));
+    fmt::print("{}", JobDetail(job, pods, WarningsOf(cluster, pods), now));
   }
   return absl::OkStatus();
 }
@@ -50,27 +93,6 @@ absl::Status GetAll(Cluster& cluster, const GetOptions& options) {
                JobTable(jobs, SystemClock().Now(), {.ns = options.all_namespaces, .wide = wide}));
   }
   return absl::OkStatus();
-}
-
-// The events about the job itself, page by page.
-absl::StatusOr<std::vector<Json>> EventsOf(Cluster& cluster, const std::string& job) {
-  const std::string about =
-      fmt::format("involvedObject.kind={},involvedObject.name={}", kube::kTrainingJob.kind, job);
-  std::vector<Json> events;
-  std::string next;
-  do {
-    const auto query =
-        kube::rest::Query().Add("fieldSelector", about).Add("limit", "500").Add("continue", next);
-    const auto page = cluster.client->GetPath(kube::rest::CollectionPath(kube::kEvent, cluster.ns) +
-                                              query.text());
-    if (!page.ok()) return Explain(cluster, page.status(), "");
-    const Json* items = kube::Find(*page, {"items"});
-    if (items != nullptr && items->is_array()) {
-      events.insert(events.end(), items->begin(), items->end());
-    }
-    next = kube::FindString(*page, {"metadata", "continue"});
-  } while (!next.empty());
-  return events;
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/job_view.h"
+#include "cli/kubectl/pod_warnings.h"
 #include "cli/kubectl/worker_pods.h"
 #include "cli/text.h"
 #include "cli/view.h"
@@ -29,14 +30,6 @@ std::string OrNone(const std::string& text) {
   return text.empty() ? kNone : text;
 }
 
-// A message of several lines (a worker's last ones) as the last cell of a table's row.
-std::string Cell(std::string message) {
-  for (std::size_t at = message.find('\n'); at != std::string::npos;
-       at = message.find('\n', at + 1))
-    message.replace(at, 1, "\n      ");
-  return message;
-}
-
 std::string WorkersTable(const v1::TrainingJobStatus& status,
                          const std::vector<kube::ObjectPtr>& pods, Time now) {
   std::vector<std::vector<std::string>> rows{{"  RANK", "WORKER", "POD", "NODE", "STATE", "AGE"}};
@@ -56,7 +49,7 @@ std::string ConditionsTable(const v1::TrainingJobStatus& status, Time now) {
   std::vector<std::vector<std::string>> rows{{"  CONDITION", "STATUS", "FOR", "MESSAGE"}};
   for (const v1::Condition& condition : status.conditions) {
     rows.push_back({"  " + condition.type, condition.status,
-                    Ago(condition.last_transition_time, now), Cell(condition.message)});
+                    Ago(condition.last_transition_time, now), LastCell(condition.message)});
   }
   return rows.size() == 1 ? "" : FormatTable(rows);
 }
@@ -67,7 +60,7 @@ std::string IncidentsTable(const v1::RestartCounts& restarts, Time now) {
   for (std::size_t i = 0; i < std::min(kMostIncidents, restarts.recent.size()); ++i) {
     const v1::Incident& incident = restarts.recent[restarts.recent.size() - 1 - i];
     rows.push_back({"  " + Ago(incident.time, now), fmt::format("{}", incident.round),
-                    incident.cause, Cell(incident.message)});
+                    incident.cause, LastCell(incident.message)});
   }
   return rows.size() == 1 ? "" : FormatTable(rows);
 }
@@ -118,7 +111,8 @@ std::string PodState(const Json& pod) {
   return why.empty() ? phase : fmt::format("{}: {}", phase, why);
 }
 
-std::string JobDetail(const Json& object, const std::vector<kube::ObjectPtr>& pods, Time now) {
+std::string JobDetail(const Json& object, const std::vector<kube::ObjectPtr>& pods,
+                      const std::vector<Json>& warnings, Time now) {
   const v1::TrainingJob job = api::ReadStored(object).job;
   const v1::TrainingJobStatus status = job.status.value_or(v1::TrainingJobStatus());
   JobView view = ViewOf(kube::Name(object), job, pods, {});
@@ -128,7 +122,8 @@ std::string JobDetail(const Json& object, const std::vector<kube::ObjectPtr>& po
   std::string text = fmt::format("{}\n  {}\n", HeaderLine(view), progress);
   if (status.round > 0) text += RoundLine(status, now);
   for (const std::string& table :
-       {WorkersTable(status, pods, now), ConditionsTable(status, now),
+       {WorkersTable(status, pods, now), WarningsTable(PendingPods(pods), warnings, now),
+        ConditionsTable(status, now),
         status.restarts ? IncidentsTable(*status.restarts, now) : std::string()}) {
     if (!table.empty()) text += '\n' + table;
   }

@@ -12,9 +12,10 @@
 
 namespace ringmaster::cli::kubectl {
 
-// Pure. `pods` are the job's, as PodsOf lists them.
+// Pure. `pods` are the job's, as PodsOf lists them; `warnings` events of those that are pending
+// (pod_warnings.h).
 std::string JobDetail(const nlohmann::json& job, const std::vector<kube::ObjectPtr>& pods,
-                      Time now);
+                      const std::vector<nlohmann::json>& warnings, Time now);
 
 // The state of a pod as `kubectl get pods` would put it: "Running", "Pending: Unschedulable",
 // "Failed: exit code 3", "Terminating".

@@ -78,7 +78,7 @@ Json Running() {
 
 TEST(JobDetailTest, ShowsWhatARunningJobDoes) {
   const std::string text = JobDetail(
-      Running(), Pods({Pod(0, 0, "Pending"), Pod(1, 0, "Failed"), Pod(1, 1, "Running")}), kNow);
+      Running(), Pods({Pod(0, 0, "Pending"), Pod(1, 0, "Failed"), Pod(1, 1, "Running")}), {}, kNow);
   EXPECT_THAT(text, HasSubstr("digits · batch 64 in 4 shards · 2 workers in namespace ml · seed"));
   EXPECT_THAT(text, HasSubstr("  Running   epoch 12/20  step 268/450   loss 0.081   acc 97.2 %"));
   EXPECT_THAT(text, HasSubstr("  round 2 · 1 restart · checkpoint of step 250, 10 s old\n"));
@@ -92,8 +92,20 @@ TEST(JobDetailTest, ShowsWhatARunningJobDoes) {
   EXPECT_THAT(text, Not(HasSubstr("weights sha256")));
 }
 
+TEST(JobDetailTest, ShowsWhatPendingPodsAreWarnedOf) {
+  const Json warning = {{"involvedObject", {{"uid", "u0"}}},
+                        {"lastTimestamp", "2026-01-01T00:00:55Z"},
+                        {"reason", "FailedMount"},
+                        {"message", "configmap \"settings\" not found"}};
+  const auto pods = Pods({Pod(0, 0, "Pending"), Pod(1, 1, "Running")});
+  EXPECT_THAT(
+      JobDetail(Running(), pods, {warning}, kNow),
+      HasSubstr("  PENDING     LAST SEEN  WARNING      MESSAGE\n"
+                "  digits-0-0  5.0 s      FailedMount  configmap \"settings\" not found\n"));
+}
+
 TEST(JobDetailTest, JobThatNoOperatorHasSeenIsPending) {
-  const std::string text = JobDetail(Job(), {}, kNow);
+  const std::string text = JobDetail(Job(), {}, {}, kNow);
   EXPECT_THAT(text, HasSubstr("digits · batch 64 in 4 shards · 2 workers in namespace ml"));
   EXPECT_THAT(text, HasSubstr("\n  Pending\n"));
   EXPECT_THAT(text, Not(HasSubstr("RANK")));
@@ -103,7 +115,7 @@ TEST(JobDetailTest, ResultIsTheLineThatScriptsRead) {
   Json job = Job();
   job["status"] = {{"state", "Succeeded"},
                    {"result", {{"weightsSha256", "abc"}, {"steps", 450}, {"accuracy", 0.9944}}}};
-  EXPECT_THAT(JobDetail(job, {}, kNow),
+  EXPECT_THAT(JobDetail(job, {}, {}, kNow),
               HasSubstr("\nweights sha256:abc steps:450 accuracy:0.994\n"));
 }
 
@@ -111,8 +123,8 @@ TEST(JobDetailTest, ObjectThatTheSchemaRefusesIsShownAsFarAsItGoes) {
   Json job = Running();
   job["spec"]["workers"]["replicas"] = "two";
   job["status"]["members"] = 7;
-  EXPECT_THAT(JobDetail(job, {}, kNow), HasSubstr("digits"));
-  EXPECT_FALSE(JobDetail({{"metadata", {{"name", "x"}}}}, {}, kNow).empty());
+  EXPECT_THAT(JobDetail(job, {}, {}, kNow), HasSubstr("digits"));
+  EXPECT_FALSE(JobDetail({{"metadata", {{"name", "x"}}}}, {}, {}, kNow).empty());
 }
 
 TEST(PodStateTest, SaysWhyAPodWaitsOrHowItEnded) {

@@ -22,6 +22,9 @@ using controller::LeaderElector;
 constexpr Duration kLookEvery = std::chrono::milliseconds(100);
 constexpr Duration kFirstPause = std::chrono::milliseconds(500);
 constexpr Duration kLongestPause = std::chrono::seconds(10);
+// A definition that is not found must be missed as often as this, and is looked for this soon.
+constexpr int kMissedBeforeGone = 3;
+constexpr Duration kLookForMissing = std::chrono::seconds(1);
 
 std::string RandomHex() {
   const std::string bytes = RandomBytes(4);
@@ -57,7 +60,8 @@ ClusterOperator::ClusterOperator(ClusterOptions options, Clients clients, const 
       verifier_([this](const kube::ObjectKey& key) -> kube::ObjectPtr {
         const manager::Manager* manager = live_manager_;
         return manager == nullptr ? nullptr : manager->pods().Get(key);
-      }) {}
+      }),
+      definition_gone_(kMissedBeforeGone, options_.definition_gone_after, clock) {}
 
 ClusterOperator::~ClusterOperator() {
   Stop();
@@ -113,19 +117,59 @@ void ClusterOperator::Run() {
       !Try("the rendezvous", [this] { return OpenRendezvous(); })) {
     return;
   }
+  next_look_ = clock_.SteadyNow() + options_.look_at_definition;
   WaitFor("");
-  if (!options_.leader_elect) return Lead();
-  StandForElection();
-  LeaderElector::Leader told;
-  while (Pause(kLookEvery)) {
-    const LeaderElector::Standing standing = elector_->standing();
-    if (standing == LeaderElector::Standing::kLeading) return Lead();
-    if (standing == LeaderElector::Standing::kLost) return;  // Ended says so
-    const LeaderElector::Leader leader = elector_->leader();
-    if (leader == told) continue;
-    told = leader;
-    rendezvous_->StandBy(leader.address);
+  if (options_.leader_elect) {
+    StandForElection();
+  } else {
+    Lead();
   }
+  while (Pause(kLookEvery)) {
+    if (manager_ == nullptr && !FollowElection()) return;
+    LookAtDefinition();
+  }
+}
+
+bool ClusterOperator::FollowElection() {
+  const LeaderElector::Standing standing = elector_->standing();
+  if (standing == LeaderElector::Standing::kLost) return false;  // Ended says so
+  if (standing == LeaderElector::Standing::kLeading) {
+    Lead();
+    return true;
+  }
+  const LeaderElector::Leader leader = elector_->leader();
+  if (leader != told_) rendezvous_->StandBy(leader.address);
+  told_ = leader;
+  return true;
+}
+
+// By the election's client, which does not wait for long: this thread has more to look at.
+void ClusterOperator::LookAtDefinition() {
+  if (clock_.SteadyNow() < next_look_) return;
+  Duration wait = options_.look_at_definition;
+  const absl::Status found = CheckDefinition(clients_.election);
+  if (absl::IsNotFound(found)) {
+    log::Warning("the definition was not found, will look again", {{"error", found}});
+    wait = std::min(wait, kLookForMissing);
+  }
+  const absl::Status current = BelieveGone(found);
+  if (absl::IsFailedPrecondition(current)) End(current);
+  next_look_ = clock_.SteadyNow() + wait;
+}
+
+absl::Status ClusterOperator::BelieveGone(const absl::Status& found) {
+  if (!absl::IsNotFound(found)) {
+    definition_gone_.Break();
+    return found;
+  }
+  if (!definition_gone_.Again()) return absl::UnavailableError(found.message());
+  return absl::FailedPreconditionError(found.message());
+}
+
+absl::Status ClusterOperator::ConfirmDefinition() {
+  const absl::Status current = CheckDefinition(clients_.work);
+  if (absl::IsFailedPrecondition(current)) End(current);
+  return absl::IsPermissionDenied(current) ? absl::OkStatus() : current;
 }
 
 bool ClusterOperator::Try(const std::string& what, const std::function<absl::Status()>& attempt) {
@@ -145,7 +189,7 @@ bool ClusterOperator::Try(const std::string& what, const std::function<absl::Sta
 }
 
 absl::Status ClusterOperator::CheckCluster() {
-  RM_RETURN_IF_ERROR(CheckCustomResource(clients_.work, options_.ns));
+  RM_RETURN_IF_ERROR(BelieveGone(CheckCustomResource(clients_.work, options_.ns)));
   RM_RETURN_IF_ERROR(CheckPermissions(
       clients_.work, NeededPermissions(options_.ns, options_.own_ns, options_.name, SecretName())));
   return CheckGangs();
@@ -240,8 +284,10 @@ manager::ManagerOptions ClusterOperator::MakeManagerOptions() {
   options.parallel_writes = options_.parallel_writes;
   options.small_caches = true;
   options.status_interval = options_.status_interval;
+  options.gather = options_.gather;
   options.on_pass = [this](Duration own, bool called) { metrics_.OnPass(own, called); };
   options.observer = &metrics_;
+  options.confirm = [this] { return ConfirmDefinition(); };
   options.on_job = [this](const kube::ObjectPtr& before, const kube::ObjectPtr& after) {
     metrics_.OnJob(before, after);
   };
@@ -272,7 +318,7 @@ std::optional<absl::Status> ClusterOperator::Ended() {
 
 void ClusterOperator::End(const absl::Status& why) {
   const std::lock_guard lock(mutex_);
-  if (!stopping_) ended_ = why;
+  if (!stopping_ && !ended_) ended_ = why;
 }
 
 void ClusterOperator::WaitFor(const std::string& what) {
@@ -282,8 +328,9 @@ void ClusterOperator::WaitFor(const std::string& what) {
 
 bool ClusterOperator::Pause(Duration duration) {
   std::unique_lock lock(mutex_);
-  changed_.wait_for(lock, duration, [this] { return stopping_; });
-  return !stopping_;
+  const auto over = [this] { return stopping_ || ended_; };
+  changed_.wait_for(lock, duration, over);
+  return !over();
 }
 
 void ClusterOperator::Stop() {

@@ -3,7 +3,8 @@
 //
 // It begins as a standby: it looks whether the cluster has what it needs (preflight.h), opens the
 // rendezvous, which tells workers where the leader is, and stands for election. When it leads it
-// takes workers in and reconciles. When it has led and does not any more, it has ended: the process
+// takes workers in and reconciles. When it has led and does not any more, or when somebody has put
+// another version of the CustomResourceDefinition in place of its own, it has ended: the process
 // should exit, and be started anew.
 //
 //   RM_ASSIGN_OR_RETURN(auto op, ClusterOperator::Start(options, {client, client, client}, clock));
@@ -30,6 +31,7 @@
 #include "common/metrics.h"
 #include "common/web_server.h"
 #include "operator/controller/leader_election.h"
+#include "operator/controller/streak.h"
 #include "operator/kube/client.h"
 #include "operator/kube/token_reviewer.h"
 #include "operator/manager/manager.h"
@@ -73,11 +75,18 @@ struct ClusterOptions {
 
   // Images and times; what the rendezvous decides is filled in.
   reconcile::Settings settings;
-  int concurrent_jobs = 4;   // reconciled at once
+  int concurrent_jobs = 8;   // reconciled at once
   int parallel_writes = 16;  // API calls in flight for one job
   // The least time between two writes of one job's status that change no more than counts and
   // words in it.
   Duration status_interval = std::chrono::seconds(1);
+  // How long a pass waits for more changes of its job's pods.
+  Duration gather = std::chrono::milliseconds(50);
+  // How often it looks whether the CustomResourceDefinition is still its own.
+  Duration look_at_definition = std::chrono::seconds(10);
+  // It has gone only when several looks in a row, over at least this time, do not find it: an API
+  // server that is just starting may not find it either.
+  Duration definition_gone_after = std::chrono::seconds(5);
 };
 
 class ClusterOperator {
@@ -99,8 +108,9 @@ class ClusterOperator {
 
   // Why it cannot go on, by itself: kAborted when leadership was lost, in which case workers are
   // refused from then on; kFailedPrecondition or kPermissionDenied when the cluster lacks
-  // something. Nothing while it is at work. To be asked several times a second: a leader whose call
-  // to the API server hangs learns only here that its time is up.
+  // something, or has another definition than at the start. Nothing while it is at work. To be
+  // asked several times a second: a leader whose call to the API server hangs learns only here that
+  // its time is up.
   std::optional<absl::Status> Ended();
 
   // Ends in order: the passes that run, then the workers' streams, then the lease, so that another
@@ -128,13 +138,21 @@ class ClusterOperator {
   absl::Status CheckGangs();
   absl::Status OpenRendezvous();
   void StandForElection();
+  bool FollowElection();  // false when there is nothing to wait for any more
   void Lead();
+  void LookAtDefinition();
+  // kNotFound, which is of the definition, becomes kFailedPrecondition when it is to be believed,
+  // kUnavailable until then. Other statuses stay.
+  absl::Status BelieveGone(const absl::Status& found);
+  // Whether an object that cannot be read is its writer's fault, and not that of a definition that
+  // has changed since the last look. From any thread.
+  absl::Status ConfirmDefinition();
   // Repeats an attempt while the API server may only be away. False when it ended otherwise.
   bool Try(const std::string& what, const std::function<absl::Status()>& attempt);
 
   void WaitFor(const std::string& what);
   void End(const absl::Status& why);
-  bool Pause(Duration duration);  // false when it was ended by Stop
+  bool Pause(Duration duration);  // false when it has ended, by Stop or by itself
 
   const ClusterOptions options_;
   const Clients clients_;
@@ -151,6 +169,9 @@ class ClusterOperator {
   std::atomic<manager::Manager*> live_manager_ = nullptr;
   std::string authority_pem_;
   std::vector<const reconcile::GangApi*> gangs_;  // set before Lead
+  controller::LeaderElector::Leader told_;        // of the runner's thread, as is what follows
+  SteadyTime next_look_{};
+  controller::Streak definition_gone_;
   std::atomic<int> rendezvous_port_ = 0;
   std::atomic<bool> leads_ = false;  // with full caches
 

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "common/contract.h"
+#include "operator/cluster/preflight.h"
 #include "operator/cluster/rendezvous_secret.h"
 #include "operator/cluster/testing.h"
 #include "operator/kube/object.h"
@@ -85,7 +86,24 @@ class ClusterOperatorTest : public ::testing::Test {
     return "127.0.0.1:" + std::to_string(replica.op->rendezvous_port());
   }
 
-  void CreateJob(const std::string& name, int workers) {
+  // With one field more in its spec.
+  static Json NewerDefinition() {
+    Json crd = testing::CheckedInCrd();
+    crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]
+       ["tomorrow"] = {{"type", "string"}};
+    return crd;
+  }
+  // The store then takes what the new definition may let in.
+  void ReplaceDefinition(Json crd) {
+    const auto before = store_->Get(kCustomResourceDefinition, {"", kube::Name(crd)});
+    crd["metadata"] = (*before)["metadata"];
+    const auto replaced = store_->Update(kCustomResourceDefinition, crd);
+    ASSERT_TRUE(replaced.ok()) << replaced.status();
+    store_->SetAdmission(kube::kTrainingJob,
+                         [](kube::memory::AdmissionRequest&) { return absl::OkStatus(); });
+  }
+
+  void CreateJob(const std::string& name, int workers, const char* unknown_field = nullptr) {
     Json job = kube::NewObject(kube::kTrainingJob, {"default", name});
     job["spec"] = {
         {"workers", {{"replicas", workers}}},
@@ -95,6 +113,7 @@ class ClusterOperatorTest : public ::testing::Test {
           {"optimizer", {{"sgd", {{"learningRate", 0.1}}}}},
           {"batch", {{"size", 64}}},
           {"epochs", 1}}}};
+    if (unknown_field != nullptr) job["spec"][unknown_field] = "yes";
     const auto created = store_->Create(kube::kTrainingJob, job);
     ASSERT_TRUE(created.ok()) << created.status();
   }
@@ -237,10 +256,108 @@ TEST_F(ClusterOperatorTest, ReadyOnceItKnowsItsPlace) {
 TEST_F(ClusterOperatorTest, EndsWithAClearMessageWhereTheDefinitionIsMissing) {
   store_ = testing::MakeCluster(nullptr);
   Replica replica(*store_);
-  Start(replica, WithPages());
+  ClusterOptions options = WithPages();
+  options.definition_gone_after = milliseconds(100);
+  Start(replica, options);
   ASSERT_TRUE(Eventually([&] { return replica.op->Ended().has_value(); }));
   EXPECT_THAT(std::string(replica.op->Ended()->message()), HasSubstr("kubectl apply"));
   EXPECT_THAT(Get(replica, "/readyz"), HasSubstr("503"));
+}
+
+TEST_F(ClusterOperatorTest, WaitsAtItsStartForAnApiServerThatDoesNotKnowTheDefinitionYet) {
+  first_.work.FailNext({.type = kCustomResourceDefinition.Qualified()},
+                       absl::NotFoundError("not yet"), 0, 2);
+  Start(first_);
+  EXPECT_TRUE(Leads(first_));
+  EXPECT_EQ(first_.work.Pending(), 0);
+}
+
+TEST_F(ClusterOperatorTest, GoesOnWhereTheDefinitionIsNotFoundForAMoment) {
+  ClusterOptions options = Options();
+  options.look_at_definition = milliseconds(20);
+  options.definition_gone_after = std::chrono::hours(1);
+  Start(first_, options);
+  ASSERT_TRUE(Leads(first_));
+  first_.election.FailNext({.type = kCustomResourceDefinition.Qualified()},
+                           absl::NotFoundError("not yet"), 0, 10);
+  ASSERT_TRUE(Eventually([&] { return first_.election.Pending() == 0; }));
+  EXPECT_FALSE(first_.op->Ended().has_value());
+  CreateJob("digits", 1);
+  EXPECT_TRUE(PodsAre(1));
+}
+
+TEST_F(ClusterOperatorTest, EndsWhenTheDefinitionIsGone) {
+  ClusterOptions options = Options();
+  options.look_at_definition = milliseconds(20);
+  options.definition_gone_after = milliseconds(500);
+  Start(first_, options);
+  ASSERT_TRUE(Leads(first_));
+  const auto deleted = std::chrono::steady_clock::now();
+  ASSERT_TRUE(
+      store_->Delete(kCustomResourceDefinition, {"", kube::kTrainingJob.Qualified()}, {}).ok());
+  ASSERT_TRUE(Eventually([&] { return first_.op->Ended().has_value(); }));
+  EXPECT_GE(std::chrono::steady_clock::now() - deleted, options.definition_gone_after);
+  EXPECT_TRUE(absl::IsFailedPrecondition(*first_.op->Ended()));
+  EXPECT_THAT(std::string(first_.op->Ended()->message()),
+              AllOf(HasSubstr("does not know trainingjobs"), HasSubstr("kubectl apply")));
+}
+
+TEST_F(ClusterOperatorTest, AnUnknownFieldAndADefinitionNotFoundForAMomentFailNobody) {
+  Start(first_);
+  ASSERT_TRUE(Leads(first_));
+  store_->SetAdmission(kube::kTrainingJob,
+                       [](kube::memory::AdmissionRequest&) { return absl::OkStatus(); });
+  first_.work.FailNext({.type = kCustomResourceDefinition.Qualified()},
+                       absl::NotFoundError("not yet"));
+  CreateJob("digits", 1, "tomorrow");
+  ASSERT_TRUE(Eventually([&] {
+    return kube::FindString(*store_->Get(kube::kTrainingJob, {"default", "digits"}),
+                            {"status", "state"}) == "Failed";
+  })) << "it is looked at again";
+  EXPECT_EQ(first_.work.Pending(), 0);
+  EXPECT_FALSE(first_.op->Ended().has_value());
+}
+
+TEST_F(ClusterOperatorTest, EndsWithTheSameMessageWhenTheDefinitionIsReplacedWhileItRuns) {
+  ClusterOptions options = Options();
+  options.look_at_definition = milliseconds(20);
+  Start(first_, options);
+  ASSERT_TRUE(Leads(first_));
+  Start(second_, options);
+  ASSERT_TRUE(Eventually([&] { return second_.op->rendezvous_port() != 0; }));
+  ReplaceDefinition(NewerDefinition());
+  for (Replica* replica : {&first_, &second_}) {
+    ASSERT_TRUE(Eventually([&] { return replica->op->Ended().has_value(); }));
+    EXPECT_EQ(*replica->op->Ended(), CheckCustomResource(*store_, ""));
+    EXPECT_THAT(std::string(replica->op->Ended()->message()),
+                HasSubstr("is newer than this operator, which does not know spec.tomorrow"));
+  }
+}
+
+TEST_F(ClusterOperatorTest, FailsNoJobForAFieldOfADefinitionThatItHasNotLookedAtYet) {
+  ClusterOptions options = Options();
+  options.look_at_definition = std::chrono::hours(1);
+  Start(first_, options);
+  ASSERT_TRUE(Leads(first_));
+  ReplaceDefinition(NewerDefinition());
+  CreateJob("digits", 1, "tomorrow");
+  ASSERT_TRUE(Eventually([&] { return first_.op->Ended().has_value(); }));
+  EXPECT_THAT(std::string(first_.op->Ended()->message()), HasSubstr("spec.tomorrow"));
+  EXPECT_FALSE(store_->Get(kube::kTrainingJob, {"default", "digits"})->contains("status"));
+}
+
+TEST_F(ClusterOperatorTest, GoesOnWhereTheDefinitionCannotBeLookedAt) {
+  ClusterOptions options = Options();
+  options.look_at_definition = milliseconds(20);
+  const kube::testing::CallFilter looks{.type = kCustomResourceDefinition.Qualified()};
+  Start(first_, options);
+  ASSERT_TRUE(Leads(first_));
+  first_.election.FailNext(looks, absl::UnavailableError("cut off"));
+  first_.election.FailNext(looks, absl::PermissionDeniedError("no"));
+  ASSERT_TRUE(Eventually([&] { return first_.election.Pending() == 0; }));
+  EXPECT_FALSE(first_.op->Ended().has_value());
+  CreateJob("digits", 1);
+  EXPECT_TRUE(PodsAre(1));
 }
 
 TEST_F(ClusterOperatorTest, LeavesOtherNamespacesAlone) {

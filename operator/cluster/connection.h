@@ -14,8 +14,8 @@ namespace ringmaster::cluster {
 
 struct ConnectionOptions {
   kube::rest::ConfigSource source;
-  double qps = 200;  // of the work; see RestOptions
-  int burst = 400;
+  double qps = 500;  // of the work; see RestOptions
+  int burst = 1000;
   Duration renew_deadline = std::chrono::seconds(10);  // of the leader election
 };
 

@@ -88,7 +88,7 @@ const Json* VersionOf(const Json& crd, const std::string& version) {
 }
 
 absl::Status NoCustomResource() {
-  return absl::FailedPreconditionError(
+  return absl::NotFoundError(
       fmt::format("the cluster does not know {}: {}", kube::kTrainingJob.Qualified(), kCrdMend));
 }
 
@@ -175,15 +175,10 @@ std::vector<Permission> GangPermissions(const reconcile::GangApi& api,
   return all;
 }
 
-absl::Status CheckCustomResource(kube::Client& client, const std::string& ns) {
+absl::Status CheckDefinition(kube::Client& client) {
   const std::string name = kube::kTrainingJob.Qualified();
   const absl::StatusOr<Json> crd = client.Get(kCustomResourceDefinition, {"", name});
   if (kube::IsNotFound(crd.status())) return NoCustomResource();
-  if (absl::IsPermissionDenied(crd.status())) {
-    log::Warning("may not read the CustomResourceDefinition: not checked whether it is current",
-                 {{"name", name}});
-    return CheckServed(client, ns);
-  }
   if (!crd.ok()) return crd.status();
   const std::string version(kube::kTrainingJob.version);
   const Json* served = VersionOf(*crd, version);
@@ -196,6 +191,14 @@ absl::Status CheckCustomResource(kube::Client& client, const std::string& ns) {
   Compare(training::v1alpha1::SchemaOf<training::v1alpha1::TrainingJob>(),
           openapi == nullptr ? Json::object() : *openapi, "", found);
   return Judge(name, found);
+}
+
+absl::Status CheckCustomResource(kube::Client& client, const std::string& ns) {
+  const absl::Status current = CheckDefinition(client);
+  if (!absl::IsPermissionDenied(current)) return current;
+  log::Warning("may not read the CustomResourceDefinition: not checked whether it is current",
+               {{"name", kube::kTrainingJob.Qualified()}});
+  return CheckServed(client, ns);
 }
 
 absl::Status CheckPermissions(kube::Client& client, const std::vector<Permission>& needed) {

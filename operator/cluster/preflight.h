@@ -40,12 +40,17 @@ std::vector<Permission> NeededPermissions(const std::string& watched_ns, const s
 std::vector<Permission> GangPermissions(const reconcile::GangApi& api,
                                         const std::string& watched_ns);
 
-// Whether the cluster serves TrainingJobs as this operator knows them. kFailedPrecondition, with
-// what to do, when the CustomResourceDefinition is not there; is older: it lacks fields or values
-// that this operator writes or obeys; or is newer: the API server would let fields in, or add them
-// as defaults, that this operator refuses as unknown. Where the account may not read it, only
-// whether TrainingJobs in `ns` can be listed is looked at. Errors of the client are returned as
-// they are.
+// Whether the cluster's CustomResourceDefinition is this operator's. kFailedPrecondition, with what
+// to do, when it is older: it lacks fields or values that this operator writes or obeys; or newer:
+// the API server would let fields in, or add them as defaults, that this operator refuses as
+// unknown. kNotFound, with what to do, when it is not there, which is to be believed only when it
+// was said several times: an API server that is just starting says so too. kPermissionDenied where
+// the account may not read it. Errors of the client are returned as they are.
+absl::Status CheckDefinition(kube::Client& client);
+
+// Whether the cluster serves TrainingJobs as this operator knows them: as CheckDefinition, but
+// where the account may not read the definition, only whether TrainingJobs in `ns` can be listed is
+// looked at.
 absl::Status CheckCustomResource(kube::Client& client, const std::string& ns);
 
 // Whether pod groups of this API may be used in `ns`. OK also where the cluster does not serve

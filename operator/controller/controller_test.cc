@@ -59,7 +59,7 @@ class CountingObserver : public ControllerObserver {
   std::vector<std::size_t> depths_;
 };
 
-class ControllerTest : public testing::Test {
+class ControllerTest : public ::testing::Test {
  protected:
   ControllerTest()
       : controller_({.name = "test", .observer = &observer_}, queue_, reconciler_, clock_) {}
@@ -159,7 +159,7 @@ class Copier : public Reconciler {
   const Informer& informer_;
 };
 
-class WholeControllerTest : public testing::Test {
+class WholeControllerTest : public ::testing::Test {
  protected:
   Json Create(const std::string& name) {
     return *store_->Create(kConfigMap, kube::NewObject(kConfigMap, {"ns", name}));

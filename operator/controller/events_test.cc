@@ -14,7 +14,7 @@ using kube::Json;
 using kube::kEvent;
 using kube::kTrainingJob;
 
-class EventRecorderTest : public testing::Test {
+class EventRecorderTest : public ::testing::Test {
  protected:
   std::vector<kube::ObjectPtr> Events() { return store_->List(kEvent, "ns", {})->items; }
 

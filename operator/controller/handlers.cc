@@ -11,11 +11,11 @@ using KeyOfInterest = std::function<std::optional<ObjectKey>(const kube::Json& o
 
 // Enqueues for the state before and after: an object that moves from one owner to another concerns
 // both.
-Handler Enqueue(WorkQueue& queue, KeyOfInterest find) {
-  return [&queue, find = std::move(find)](const ObjectPtr& before, const ObjectPtr& after) {
+Handler Enqueue(WorkQueue& queue, KeyOfInterest find, Duration gather = {}) {
+  return [&queue, find = std::move(find), gather](const ObjectPtr& before, const ObjectPtr& after) {
     for (const ObjectPtr& object : {before, after}) {
       if (object == nullptr) continue;
-      if (const auto key = find(*object)) queue.Add(*key);
+      if (const auto key = find(*object)) queue.AddAfter(*key, gather);
     }
   };
 }
@@ -26,15 +26,16 @@ Handler EnqueueSelf(WorkQueue& queue) {
   return Enqueue(queue, [](const kube::Json& object) { return kube::KeyOf(object); });
 }
 
-Handler EnqueueController(WorkQueue& queue, const kube::ResourceType& owner) {
-  return Enqueue(queue, [owner](const kube::Json& object) -> std::optional<ObjectKey> {
+Handler EnqueueController(WorkQueue& queue, const kube::ResourceType& owner, Duration gather) {
+  const auto controller = [owner](const kube::Json& object) -> std::optional<ObjectKey> {
     const kube::Json* reference = kube::ControllerOf(object);
     if (reference == nullptr || kube::FindString(*reference, {"kind"}) != owner.kind ||
         kube::FindString(*reference, {"apiVersion"}) != owner.ApiVersion()) {
       return std::nullopt;
     }
     return ObjectKey{kube::Namespace(object), kube::FindString(*reference, {"name"})};
-  });
+  };
+  return Enqueue(queue, controller, gather);
 }
 
 Handler EnqueueByLabel(WorkQueue& queue, std::string label) {

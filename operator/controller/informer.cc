@@ -17,6 +17,9 @@ namespace {
 // the stream.
 constexpr std::chrono::minutes kPatience{1};
 
+// How often in a row a kind that was served must be unknown to be so.
+constexpr int kSureAfter = 5;
+
 bool IsNothingYet(const absl::Status& status) {
   return status.code() == absl::StatusCode::kDeadlineExceeded;
 }
@@ -24,7 +27,10 @@ bool IsNothingYet(const absl::Status& status) {
 }  // namespace
 
 Informer::Informer(kube::Client& client, const kube::ResourceType& type, Options options)
-    : client_(client), type_(type), options_(std::move(options)) {}
+    : client_(client),
+      type_(type),
+      options_(std::move(options)),
+      unknown_(kSureAfter, options_.sure_after, *options_.clock) {}
 
 Informer::~Informer() {
   Stop();
@@ -62,14 +68,14 @@ void Informer::Run() {
   while (true) {
     const absl::Status status = Advance(kPatience).status();
     if (status.code() == absl::StatusCode::kCancelled) return;
-    if (status.ok()) {
+    if (status.ok() && Served()) {
       pause = options_.backoff.initial;
-      if (!Served() && !Pause(options_.ask_again)) return;
       continue;
     }
-    log::Warning("cannot list or watch", {{"resource", type_.Qualified()}, {"error", status}});
+    if (!status.ok())
+      log::Warning("cannot list or watch", {{"resource", type_.Qualified()}, {"error", status}});
     if (!Pause(pause)) return;
-    pause = std::min(pause * 2, options_.backoff.maximum);
+    pause = std::min(pause * 2, status.ok() ? options_.ask_again : options_.backoff.maximum);
   }
 }
 
@@ -144,13 +150,15 @@ bool Informer::IsUnknownKind(const absl::Status& status) const {
 
 absl::StatusOr<int> Informer::Relist() {
   std::string version;
-  absl::StatusOr<std::map<ObjectKey, Kept>> listed = ListAll(&version);
+  absl::StatusOr<std::map<ObjectKey, KeptObject>> listed = ListAll(&version);
   if (IsUnknownKind(listed.status())) {
+    if (Served() && !unknown_.Again()) return listed.status();
     const int changes = TakeIn({});
     FinishList(/*served=*/false);
     return changes > 0 ? changes : kNothing;
   }
   RM_RETURN_IF_ERROR(listed.status());
+  unknown_.Break();
   const int changes = TakeIn(*std::move(listed));
   resource_version_ = version;
   nothing_since_list_ = true;
@@ -158,14 +166,15 @@ absl::StatusOr<int> Informer::Relist() {
   return changes;
 }
 
-int Informer::TakeIn(std::map<ObjectKey, Kept> listed) {
+int Informer::TakeIn(std::map<ObjectKey, KeptObject> listed) {
   int changes = 0;
-  Keys present;
-  for (auto& [key, kept] : listed) {
-    present.insert(key);
-    changes += Store(key, std::move(kept));
+  const std::vector<ObjectKey> gone = KeysWithout(listed);
+  // One leaves the list as it enters the copy, so that they are not there twice at once.
+  while (!listed.empty()) {
+    auto first = listed.extract(listed.begin());
+    changes += Store(first.key(), std::move(first.mapped()));
   }
-  for (const ObjectKey& key : KeysWithout(present)) changes += Forget(key, Get(key));
+  for (const ObjectKey& key : gone) changes += Forget(key, Get(key));
   return changes;
 }
 
@@ -180,9 +189,8 @@ void Informer::FinishList(bool served) {
   synced_changed_.notify_all();
 }
 
-absl::StatusOr<std::map<ObjectKey, Informer::Kept>> Informer::ListAll(
-    std::string* resource_version) {
-  std::map<ObjectKey, Kept> all;
+absl::StatusOr<std::map<ObjectKey, KeptObject>> Informer::ListAll(std::string* resource_version) {
+  std::map<ObjectKey, KeptObject> all;
   kube::ListOptions page{options_.label_selector, options_.page, ""};
   do {
     RM_ASSIGN_OR_RETURN(kube::ObjectList list, client_.List(type_, options_.ns, page));
@@ -193,7 +201,7 @@ absl::StatusOr<std::map<ObjectKey, Informer::Kept>> Informer::ListAll(
   return all;
 }
 
-std::vector<ObjectKey> Informer::KeysWithout(const Keys& these) const {
+std::vector<ObjectKey> Informer::KeysWithout(const std::map<ObjectKey, KeptObject>& these) const {
   const std::lock_guard lock(mutex_);
   std::vector<ObjectKey> others;
   for (const auto& [key, kept] : objects_) {
@@ -202,30 +210,16 @@ std::vector<ObjectKey> Informer::KeysWithout(const Keys& these) const {
   return others;
 }
 
-Informer::Kept Informer::Keep(const ObjectPtr& object) const {
-  if (!options_.trim) return {.whole = object, .packed = nullptr};
-  kube::Json trimmed = *object;
-  options_.trim(trimmed);
-  const std::vector<std::uint8_t> bytes = kube::Json::to_cbor(trimmed);
-  return {.whole = nullptr,
-          .packed = std::make_shared<const std::string>(bytes.begin(), bytes.end())};
-}
-
-ObjectPtr Informer::Read(const Kept& kept) {
-  if (kept.packed == nullptr) return kept.whole;
-  return std::make_shared<const kube::Json>(kube::Json::from_cbor(*kept.packed));
-}
-
-std::vector<ObjectPtr> Informer::ReadAll(const std::vector<Kept>& kept) {
+std::vector<ObjectPtr> Informer::ReadAll(const std::vector<KeptObject>& kept) {
   std::vector<ObjectPtr> objects;
   objects.reserve(kept.size());
-  for (const Kept& one : kept) objects.push_back(Read(one));
+  for (const KeptObject& one : kept) objects.push_back(one.Read());
   return objects;
 }
 
-int Informer::Store(const ObjectKey& key, Kept kept) {
+int Informer::Store(const ObjectKey& key, KeptObject kept) {
   const ObjectPtr before = Get(key);
-  const ObjectPtr after = Read(kept);
+  const ObjectPtr after = kept.Read();
   {
     const std::lock_guard lock(mutex_);
     objects_[key] = std::move(kept);
@@ -242,7 +236,7 @@ int Informer::Forget(const ObjectKey& key, const ObjectPtr& last) {
     const std::lock_guard lock(mutex_);
     const auto it = objects_.find(key);
     if (it == objects_.end()) return 0;
-    Reindex(key, Read(it->second), nullptr);
+    Reindex(key, it->second.Read(), nullptr);
     objects_.erase(it);
   }
   for (const Handler& handler : handlers_) handler(last, nullptr);
@@ -284,18 +278,18 @@ absl::Status Informer::WaitForSync(std::chrono::milliseconds timeout) {
 }
 
 ObjectPtr Informer::Get(const ObjectKey& key) const {
-  Kept kept;
+  KeptObject kept;
   {
     const std::lock_guard lock(mutex_);
     const auto it = objects_.find(key);
     if (it == objects_.end()) return nullptr;
     kept = it->second;
   }
-  return Read(kept);
+  return kept.Read();
 }
 
 std::vector<ObjectPtr> Informer::List() const {
-  std::vector<Kept> all;
+  std::vector<KeptObject> all;
   {
     const std::lock_guard lock(mutex_);
     for (const auto& [key, kept] : objects_) all.push_back(kept);
@@ -304,7 +298,7 @@ std::vector<ObjectPtr> Informer::List() const {
 }
 
 std::vector<ObjectPtr> Informer::ByIndex(std::string_view index, const std::string& value) const {
-  std::vector<Kept> found;
+  std::vector<KeptObject> found;
   {
     const std::lock_guard lock(mutex_);
     const auto it = indices_.find(index);

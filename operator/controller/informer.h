@@ -30,12 +30,12 @@
 
 #include "absl/status/status.h"
 #include "common/clock.h"
+#include "operator/controller/kept_object.h"
+#include "operator/controller/streak.h"
 #include "operator/controller/work_queue.h"
 #include "operator/kube/client.h"
 
 namespace ringmaster::controller {
-
-using kube::ObjectPtr;
 
 // What an object is found by: every value under which ByIndex shall give it. Must be a pure
 // function.
@@ -45,25 +45,24 @@ using IndexFunction = std::function<std::vector<std::string>(const kube::Json& o
 // deletion (a re-list) `before` is the last state known.
 using Handler = std::function<void(const ObjectPtr& before, const ObjectPtr& after)>;
 
-// Takes out of an object what nobody reads of the copy. Name, namespace and resourceVersion must
-// stay.
-using Trim = std::function<void(kube::Json& object)>;
-
 class Informer {
  public:
   struct Options {
     std::string ns;              // "" for all namespaces
     std::string label_selector;  // kube/selector.h
-    std::int64_t page = 500;     // objects per list call
+    // Objects per list call. A page is decoded as a whole, which takes ten times its length.
+    std::int64_t page = 100;
     Backoff backoff{std::chrono::milliseconds(100),
                     std::chrono::seconds(30)};  // after a failed list or watch
-    // A kind that the server may not serve: there are no such objects then, and it is asked again
-    // after this long. Zero: it must serve it.
+    // A kind that the server may not serve: there are no such objects then, and it is asked again,
+    // soon at first, then more and more seldom, and at least this often. Zero: the server must
+    // serve it.
     Duration ask_again = Duration::zero();
-    // Keeps the copy small: trimmed, and packed until somebody reads it, which is a tenth of the
-    // memory for some ten microseconds a read. Left empty, objects are kept as the client gave
-    // them: right where they are shared with a store in this process.
-    Trim trim;
+    // A kind that was served must be unknown several times in a row, over at least this time,
+    // before its objects are taken for gone.
+    Duration sure_after = std::chrono::seconds(5);
+    const Clock* clock = &SystemClock();  // measures that time; must outlive the informer
+    Trim trim;  // keeps the copy small (kept_object.h); empty: objects as the client gives them
   };
 
   // `client` must outlive the informer.
@@ -103,11 +102,6 @@ class Informer {
 
  private:
   using Keys = std::set<ObjectKey>;
-  // An object of the copy, in one of two shapes.
-  struct Kept {
-    ObjectPtr whole;
-    std::shared_ptr<const std::string> packed;
-  };
   struct Index {
     IndexFunction function;
     std::map<std::string, Keys> entries;
@@ -120,17 +114,16 @@ class Informer {
   absl::StatusOr<int> Advance(std::chrono::milliseconds timeout);
   absl::StatusOr<int> Relist();
   bool IsUnknownKind(const absl::Status& status) const;
-  int TakeIn(std::map<ObjectKey, Kept> listed);
+  int TakeIn(std::map<ObjectKey, KeptObject> listed);
   void FinishList(bool served);
-  absl::StatusOr<std::map<ObjectKey, Kept>> ListAll(std::string* resource_version);
+  absl::StatusOr<std::map<ObjectKey, KeptObject>> ListAll(std::string* resource_version);
   absl::Status OpenWatch();
   // After the watch has ended: 0 when a list will mend it at once, else `why`.
   absl::StatusOr<int> EndWatch(const absl::Status& why);
-  std::vector<ObjectKey> KeysWithout(const Keys& these) const;
-  Kept Keep(const ObjectPtr& object) const;
-  static ObjectPtr Read(const Kept& kept);
-  static std::vector<ObjectPtr> ReadAll(const std::vector<Kept>& kept);
-  int Store(const ObjectKey& key, Kept kept);
+  std::vector<ObjectKey> KeysWithout(const std::map<ObjectKey, KeptObject>& these) const;
+  KeptObject Keep(const ObjectPtr& object) const { return {object, options_.trim}; }
+  static std::vector<ObjectPtr> ReadAll(const std::vector<KeptObject>& kept);
+  int Store(const ObjectKey& key, KeptObject kept);
   int Forget(const ObjectKey& key, const ObjectPtr& last);
   void Reindex(const ObjectKey& key, const ObjectPtr& before, const ObjectPtr& after);
   void Run();
@@ -144,6 +137,7 @@ class Informer {
   // Used by the thread that pumps, but for Stop, which reaches the stream under stream_mutex_.
   std::string resource_version_;     // empty: a list is due
   bool nothing_since_list_ = false;  // no watch has worked since the last list
+  Streak unknown_;                   // lists of a kind that was served
   std::mutex stream_mutex_;
   std::unique_ptr<kube::WatchStream> stream_;
   bool stopped_ = false;  // guarded by stream_mutex_
@@ -151,7 +145,7 @@ class Informer {
 
   mutable std::mutex mutex_;
   mutable std::condition_variable synced_changed_;
-  std::map<ObjectKey, Kept> objects_;  // guarded by mutex_, as is all below
+  std::map<ObjectKey, KeptObject> objects_;  // guarded by mutex_, as is all below
   std::map<std::string, Index, std::less<>> indices_;
   bool synced_ = false;
   bool served_ = false;
@@ -166,8 +160,9 @@ IndexFunction IndexByOwnerUid();  // the controller's uid
 
 // Handlers that put a key into a queue (which must outlive the informer) for each change.
 Handler EnqueueSelf(WorkQueue& queue);
-// The controller of the object, if it is of this kind: its name in the object's namespace.
-Handler EnqueueController(WorkQueue& queue, const kube::ResourceType& owner);
+// The controller of the object, if it is of this kind: its name in the object's namespace. Changes
+// within `gather` of the first one share its pass.
+Handler EnqueueController(WorkQueue& queue, const kube::ResourceType& owner, Duration gather = {});
 // The name that a label holds, in the object's namespace.
 Handler EnqueueByLabel(WorkQueue& queue, std::string label);
 

@@ -19,7 +19,7 @@ using kube::kConfigMap;
 using kube::testing::FaultClient;
 using kube::testing::Verb;
 
-class InformerTest : public testing::Test {
+class InformerTest : public ::testing::Test {
  protected:
   explicit InformerTest(kube::memory::StoreOptions options = {})
       : store_(*kube::memory::MemoryStore::Open(std::move(options))), client_(*store_) {}
@@ -73,8 +73,11 @@ TEST_F(InformerTest, ListsInPages) {
 }
 
 TEST_F(InformerTest, ATrimmedCopyHasTheRestAndTellsOfItAlike) {
-  Informer informer(client_, kConfigMap,
-                    {.trim = [](Json& object) { object["metadata"].erase("creationTimestamp"); }});
+  Informer informer(client_, kConfigMap, {.trim = [](const Json& object) {
+                      Json kept = object;
+                      kept["metadata"].erase("creationTimestamp");
+                      return kept;
+                    }});
   informer.AddIndex("team", IndexByLabel("team"));
   Note(informer);
   Json a = Create("a", "red");
@@ -182,6 +185,28 @@ TEST_F(InformerTest, OwnersAreFoundByUidAndEnqueuedByName) {
   EXPECT_EQ(queue.TryGet(), std::nullopt);
 }
 
+TEST_F(InformerTest, ChangesThatComeTogetherShareOnePassOfTheirOwner) {
+  constexpr std::chrono::milliseconds kGather{50};
+  const Json job =
+      *store_->Create(kube::kTrainingJob, kube::NewObject(kube::kTrainingJob, {"ns", "job"}));
+  FakeClock clock;
+  WorkQueue queue(clock);
+  Informer informer(client_, kConfigMap, {});
+  informer.AddHandler(EnqueueController(queue, kube::kTrainingJob, kGather));
+  for (const char* name : {"first", "second"}) {
+    Json child = kube::NewObject(kConfigMap, {"ns", name});
+    kube::AddOwnerReference(child, kube::OwnerReference(kube::kTrainingJob, job));
+    ASSERT_TRUE(store_->Create(kConfigMap, child).ok());
+    ASSERT_TRUE(informer.Pump().ok());
+    clock.Advance(kGather / 2);
+  }
+  // Counted from the first, so that a row of changes without a pause puts nothing off.
+  EXPECT_EQ(queue.TryGet(), (ObjectKey{"ns", "job"}));
+  queue.Done({"ns", "job"});
+  clock.Advance(kGather * 10);
+  EXPECT_EQ(queue.TryGet(), std::nullopt);
+}
+
 TEST_F(InformerTest, AnObjectThatChangesItsLabelConcernsBothKeys) {
   FakeClock clock;
   WorkQueue queue(clock);
@@ -254,24 +279,87 @@ TEST_F(InformerTest, HasNothingOfAKindThatTheServerDoesNotServeUntilItDoes) {
   EXPECT_EQ(changes_, "+a ");
 }
 
+// How often a list must say that the kind is unknown.
+constexpr int kSure = 5;
+
 TEST_F(InformerTest, ForgetsWhatItHasOfAKindThatIsServedNoMore) {
+  FakeClock clock;
   Create("a");
-  Informer informer(client_, kConfigMap, {.ask_again = std::chrono::minutes(5)});
+  Informer informer(client_, kConfigMap,
+                    {.ask_again = std::chrono::minutes(5),
+                     .sure_after = std::chrono::seconds(5),
+                     .clock = &clock});
   Note(informer);
   EXPECT_EQ(*informer.Pump(), 1);
   client_.CutWatches();
   client_.FailNext({.verb = Verb::kWatch}, absl::NotFoundError("no such resource"));
-  client_.FailNext({.verb = Verb::kList}, absl::NotFoundError("no such resource"), 0, 2);
+  client_.FailNext({.verb = Verb::kList}, absl::NotFoundError("no such resource"), 0, kSure + 1);
   EXPECT_TRUE(absl::IsUnavailable(informer.Pump().status()));
+  for (int i = 1; i < kSure; ++i) {
+    EXPECT_TRUE(absl::IsNotFound(informer.Pump().status()));
+    EXPECT_TRUE(informer.Served()) << "it is not sure yet";
+  }
+  clock.Advance(std::chrono::seconds(5));
   EXPECT_EQ(*informer.Pump(), 1);
   EXPECT_FALSE(informer.Served());
   EXPECT_EQ(changes_, "+a -a ");
 }
 
-TEST_F(InformerTest, AsksAgainByItselfForAKindThatWasNotServed) {
-  client_.FailNext({.verb = Verb::kList}, absl::NotFoundError("no such resource"));
+TEST_F(InformerTest, KeepsWhatItHasWhereAKindIsUnknownManyTimesWithinAMoment) {
+  FakeClock clock;
   Create("a");
-  Informer informer(client_, kConfigMap, {.ask_again = std::chrono::milliseconds(1)});
+  Informer informer(client_, kConfigMap,
+                    {.ask_again = std::chrono::minutes(5),
+                     .sure_after = std::chrono::seconds(5),
+                     .clock = &clock});
+  Note(informer);
+  EXPECT_EQ(*informer.Pump(), 1);
+  client_.CutWatches();
+  EXPECT_TRUE(absl::IsUnavailable(informer.Pump().status()));
+  client_.FailNext({.verb = Verb::kWatch}, absl::NotFoundError("no such resource"));
+  client_.FailNext({.verb = Verb::kList}, absl::NotFoundError("no such resource"), 0, 4 * kSure);
+  for (int i = 0; i < 4 * kSure; ++i) EXPECT_TRUE(absl::IsNotFound(informer.Pump().status()));
+  EXPECT_EQ(*informer.Pump(), 0);
+  EXPECT_TRUE(informer.Served());
+  EXPECT_EQ(changes_, "+a ");
+}
+
+TEST_F(InformerTest, KeepsWhatItHasWhereOneOfSeveralServersDoesNotKnowTheKind) {
+  Create("a");
+  Informer informer(client_, kConfigMap, {.ask_again = std::chrono::minutes(5)});
+  Note(informer);
+  EXPECT_EQ(*informer.Pump(), 1);
+  for (int time = 0; time < 3; ++time) {
+    client_.CutWatches();
+    EXPECT_TRUE(absl::IsUnavailable(informer.Pump().status()));
+    client_.FailNext({.verb = Verb::kWatch}, absl::NotFoundError("no such resource"));
+    client_.FailNext({.verb = Verb::kList}, absl::NotFoundError("no such resource"), 0, 2);
+    while (!informer.Pump().ok()) EXPECT_TRUE(informer.Served());
+    EXPECT_EQ(client_.Pending(), 0);
+  }
+  EXPECT_TRUE(informer.Served());
+  EXPECT_EQ(informer.Size(), 1u);
+  EXPECT_EQ(changes_, "+a ");
+}
+
+TEST_F(InformerTest, PausesWhereAListIsServedAndItsWatchIsNot) {
+  int lists = 0;
+  client_.SetObserver([&](const kube::testing::Call& call) { lists += call.verb == Verb::kList; });
+  client_.FailNext({.verb = Verb::kWatch}, absl::NotFoundError("no such resource"));
+  Informer informer(client_, kConfigMap, {.ask_again = std::chrono::minutes(5)});
+  EXPECT_TRUE(absl::IsNotFound(informer.Pump().status())) << "an error is followed by a pause";
+  EXPECT_EQ(lists, 1);
+  EXPECT_EQ(*informer.Pump(), 0);
+  EXPECT_EQ(lists, 2);
+  EXPECT_TRUE(informer.Served());
+}
+
+TEST_F(InformerTest, AsksAgainByItselfAndSoonForAKindThatWasNotServed) {
+  client_.FailNext({.verb = Verb::kList}, absl::NotFoundError("no such resource"), 0, 2);
+  Create("a");
+  Informer informer(
+      client_, kConfigMap,
+      {.backoff = {.initial = std::chrono::milliseconds(1)}, .ask_again = std::chrono::hours(1)});
   std::promise<void> seen;
   informer.AddHandler([&](const ObjectPtr&, const ObjectPtr&) { seen.set_value(); });
   informer.Start();

@@ -15,7 +15,7 @@ using std::chrono::seconds;
 const ObjectKey kA{"ns", "a"};
 const ObjectKey kB{"ns", "b"};
 
-class WorkQueueTest : public testing::Test {
+class WorkQueueTest : public ::testing::Test {
  protected:
   // Takes the next key and gives it back.
   std::optional<ObjectKey> Take() {

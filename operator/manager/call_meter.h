@@ -24,6 +24,7 @@ class CallMeter {
   }
 
   bool called() const { return called_; }
+  Duration in_calls() const { return std::chrono::duration_cast<Duration>(in_calls_); }
   // Since the meter was made, without the calls.
   Duration own() const {
     return std::chrono::duration_cast<Duration>(clock_.SteadyNow() - began_ - in_calls_);

@@ -60,11 +60,34 @@ absl::Status Executor::StoreStatus(const Json& job, const reconcile::Decision& d
   if (patch.empty()) return absl::OkStatus();
   const kube::ObjectKey key = kube::KeyOf(job);
   const std::string version = kube::ResourceVersion(job);
-  RM_ASSIGN_OR_RETURN(Json stored, meter.Time([&] {
-    return client_.PatchStatus(kube::kTrainingJob, key, patch, version);
-  }));
-  own_writes_.Record(key, version, std::make_shared<const Json>(std::move(stored)));
+  absl::StatusOr<Json> stored =
+      meter.Time([&] { return client_.PatchStatus(kube::kTrainingJob, key, patch, version); });
+  // No refusal of what the job asks for, and there is no place to say it but the log.
+  if (absl::IsPermissionDenied(stored.status())) {
+    return absl::UnavailableError(
+        fmt::format("may not write the job's status: {}", Message(stored.status())));
+  }
+  if (absl::IsInvalidArgument(stored.status())) return StatusRefused(job, stored.status(), meter);
+  RM_RETURN_IF_ERROR(stored.status());
+  own_writes_.Record(key, version, std::make_shared<const Json>(*std::move(stored)));
   return absl::OkStatus();
+}
+
+// What the operator has made of the job is refused, not what the job asks for. The status cannot
+// say so: an event does.
+absl::Status Executor::StatusRefused(const Json& job, const absl::Status& why, CallMeter& meter) {
+  const std::string words = Message(why);
+  Record(
+      job,
+      {.type = controller::EventType::kWarning,
+       .reason = reconcile::kReasonStatusRefused,
+       .message = fmt::format(
+           "The API server refuses the job's status: {}. Nothing is done for the job until it is "
+           "taken; it is tried again. See whether a policy of the cluster forbids it, and whether "
+           "the definition of TrainingJob is of the operator's version.",
+           words)},
+      meter);
+  return absl::InternalError(fmt::format("the job's status is refused: {}", words));
 }
 
 void Executor::TellWorkers(const kube::ObjectKey& key, const reconcile::Decision& decision) {
@@ -104,12 +127,12 @@ absl::Status Executor::WriteOne(const Json& job, const reconcile::Action& action
             return DeleteThis(kube::kService, {ns, service.name}, service.uid);
           },
           [&](const reconcile::CreatePodGroup& create) {
-            return GroupRefused(job, CreateOwned(job, create.type, create.group).status());
+            return GroupRefused(CreateOwned(job, create.type, create.group).status());
           },
           [&](const reconcile::ResizePodGroup& resize) {
             const absl::Status done =
                 client_.Patch(resize.type, {ns, resize.name}, resize.patch).status();
-            return kube::IsNotFound(done) ? absl::OkStatus() : GroupRefused(job, done);
+            return kube::IsNotFound(done) ? absl::OkStatus() : GroupRefused(done);
           },
           [&](const reconcile::DeletePodGroup& group) {
             return DeleteThis(group.type, {ns, group.name}, group.uid);
@@ -136,22 +159,20 @@ absl::StatusOr<Json> Executor::CreateOwned(const Json& job, const kube::Resource
   absl::StatusOr<Json> existing = client_.Get(type, kube::KeyOf(object));
   if (!existing.ok()) return existing;
   if (kube::IsOwnedBy(*existing, kube::Uid(job)) && !kube::IsDeleting(*existing)) return existing;
+  const std::string which = fmt::format("{} {}", type.kind, kube::KeyOf(object).ToString());
+  if (kube::IsDeleting(*existing)) {
+    return absl::UnavailableError(fmt::format("{} is being deleted; it is made anew then", which));
+  }
   return absl::AlreadyExistsError(
-      fmt::format("{} {} exists already and {}; it must go before this job can have its own",
-                  type.kind, kube::KeyOf(object).ToString(),
-                  kube::IsDeleting(*existing) ? "is being deleted" : "belongs to something else"));
+      fmt::format("{} exists already and belongs to something else; it must go before this job can "
+                  "have its own",
+                  which));
 }
 
 // A group that is refused (a queue that does not exist, say) is no fault of the pod template, and
 // may be taken later.
-absl::Status Executor::GroupRefused(const Json& job, const absl::Status& written) {
+absl::Status Executor::GroupRefused(const absl::Status& written) {
   if (!absl::IsInvalidArgument(written) && !absl::IsPermissionDenied(written)) return written;
-  recorder_
-      .Record(kube::kTrainingJob, job,
-              {.type = controller::EventType::kWarning,
-               .reason = reconcile::kReasonPodGroupRefused,
-               .message = fmt::format("{}; trying again.", Message(written))})
-      .IgnoreError();
   return absl::FailedPreconditionError(Message(written));
 }
 
@@ -170,15 +191,13 @@ void Executor::RecordEvents(const Json& job, const reconcile::Decision& decision
     if (event == nullptr || (event->tells_of_writes && !written)) continue;
     const auto type =
         event->warning ? controller::EventType::kWarning : controller::EventType::kNormal;
-    // Best effort: the recorder logs what it cannot record.
-    meter
-        .Time([&] {
-          return recorder_.Record(
-              kube::kTrainingJob, job,
-              {.type = type, .reason = event->reason, .message = event->message});
-        })
-        .IgnoreError();
+    Record(job, {.type = type, .reason = event->reason, .message = event->message}, meter);
   }
+}
+
+// Best effort: the recorder logs what it cannot record.
+void Executor::Record(const Json& job, const controller::EventNote& note, CallMeter& meter) {
+  meter.Time([&] { return recorder_.Record(kube::kTrainingJob, job, note); }).IgnoreError();
 }
 
 }  // namespace ringmaster::manager

@@ -36,25 +36,28 @@ class Executor {
            OwnWrites& own_writes, MadePods& made_pods, int parallel);
 
   // `job` is the object that the decision was computed from. The first error; kAborted when the
-  // status was stale, in which case nothing has happened; kInvalidArgument when the API refuses an
-  // object for what it is, so that trying again would not help.
+  // status was stale, in which case nothing has happened; kInvalidArgument when the API refuses a
+  // pod or a service for what it is, so that trying again would not help; kInternal when it refuses
+  // the status so, which an event then tells.
   absl::Status Execute(const kube::Json& job, const reconcile::Decision& decision,
                        CallMeter& meter);
 
  private:
   absl::Status StoreStatus(const kube::Json& job, const reconcile::Decision& decision,
                            CallMeter& meter);
+  absl::Status StatusRefused(const kube::Json& job, const absl::Status& why, CallMeter& meter);
   void TellWorkers(const kube::ObjectKey& key, const reconcile::Decision& decision);
   absl::Status Write(const kube::Json& job, const reconcile::Decision& decision, CallMeter& meter);
   absl::Status WriteOne(const kube::Json& job, const reconcile::Action& action);
   absl::Status CreatePod(const kube::Json& job, const kube::Json& pod);
   absl::StatusOr<kube::Json> CreateOwned(const kube::Json& job, const kube::ResourceType& type,
                                          const kube::Json& object);
-  absl::Status GroupRefused(const kube::Json& job, const absl::Status& written);
+  absl::Status GroupRefused(const absl::Status& written);
   absl::Status DeleteThis(const kube::ResourceType& type, const kube::ObjectKey& key,
                           const std::string& uid);
   void RecordEvents(const kube::Json& job, const reconcile::Decision& decision, bool written,
                     CallMeter& meter);
+  void Record(const kube::Json& job, const controller::EventNote& note, CallMeter& meter);
 
   kube::Client& client_;
   WorkerLink& link_;

@@ -126,6 +126,20 @@ TEST_F(ExecutorTest, WritesNoStatusThatIsStoredAlready) {
   EXPECT_THAT(story_, ElementsAre("create pods a"));
 }
 
+TEST_F(ExecutorTest, ARefusedStatusIsNoFaultOfThePodTemplateAndIsToldByAnEvent) {
+  client_.FailNext({.verb = Verb::kPatchStatus},
+                   absl::InvalidArgumentError("status.state: Unsupported value"));
+  reconcile::Decision decision = Round(1);
+  decision.actions = {Create("a"), Event("Told", false)};
+  const absl::Status done = Execute(decision);
+  EXPECT_TRUE(absl::IsInternal(done)) << done;
+  EXPECT_THAT(std::string(done.message()), HasSubstr("status.state: Unsupported value"));
+  EXPECT_FALSE(Exists("a"));
+  EXPECT_THAT(Events(), ElementsAre("StatusRefused"));
+  EXPECT_TRUE(Execute(decision).ok()) << "it is tried again";
+  EXPECT_TRUE(Exists("a"));
+}
+
 TEST_F(ExecutorTest, RemembersWhatItStoredUntilTheCacheShowsIt) {
   ASSERT_TRUE(Execute(Round(1)).ok());
   const auto stale = std::make_shared<const Json>(job_);
@@ -153,13 +167,25 @@ TEST_F(ExecutorTest, MakesChangesAndDeletesPodGroups) {
   EXPECT_TRUE(Execute(decision).ok()) << "one that is gone is made anew by the next pass";
 }
 
-TEST_F(ExecutorTest, SaysWhyAPodGroupWasRefusedAndDoesNotBlameThePodTemplate) {
+TEST_F(ExecutorTest, ARefusedPodGroupIsNoFaultOfThePodTemplate) {
   client_.FailNext({.verb = Verb::kCreate, .type = kGroup.Qualified()},
                    absl::InvalidArgumentError("queue research does not exist"));
   reconcile::Decision decision;
   decision.actions = {reconcile::CreatePodGroup{kGroup, kube::NewObject(kGroup, {"default", "g"})}};
-  EXPECT_TRUE(absl::IsFailedPrecondition(Execute(decision)));
-  EXPECT_THAT(Events(), ElementsAre("PodGroupRefused"));
+  const absl::Status done = Execute(decision);
+  EXPECT_TRUE(absl::IsFailedPrecondition(done)) << done;
+  EXPECT_THAT(std::string(done.message()), HasSubstr("queue research does not exist"));
+}
+
+TEST_F(ExecutorTest, ARefusedResizeOfAPodGroupIsNoFaultOfThePodTemplateEither) {
+  client_.FailNext({.verb = Verb::kPatch, .type = kGroup.Qualified()},
+                   absl::InvalidArgumentError("minMember is more than the queue allows"));
+  reconcile::Decision decision;
+  decision.actions = {reconcile::ResizePodGroup{kGroup, "g", {{"data", {{"size", "3"}}}}}};
+  const absl::Status done = Execute(decision);
+  EXPECT_TRUE(absl::IsFailedPrecondition(done)) << done;
+  EXPECT_THAT(std::string(done.message()), HasSubstr("more than the queue allows"));
+  EXPECT_EQ(client_.Pending(), 0);
 }
 
 TEST_F(ExecutorTest, TakesItsOwnPodForCreatedWhenOnlyTheAnswerWasLost) {
@@ -189,7 +215,9 @@ TEST_F(ExecutorTest, RefusesItsOwnPodThatIsOnItsWayOut) {
   ASSERT_TRUE(Exists("a"));
   reconcile::Decision decision;
   decision.actions = {Create("a")};
-  EXPECT_THAT(std::string(Execute(decision).message()), HasSubstr("is being deleted"));
+  const absl::Status done = Execute(decision);
+  EXPECT_TRUE(absl::IsUnavailable(done)) << done;
+  EXPECT_THAT(std::string(done.message()), HasSubstr("is being deleted"));
 }
 
 TEST_F(ExecutorTest, DeletesNoOtherPodOfTheSameName) {

@@ -6,15 +6,29 @@
 #include "common/status.h"
 #include "operator/api/salvage.h"
 #include "operator/kube/object.h"
+#include "operator/reconcile/conditions.h"
+#include "operator/reconcile/reasons.h"
 #include "operator/reconcile/reconcile.h"
 
 namespace ringmaster::manager {
 namespace {
 
+constexpr Duration kAtOnce = std::chrono::milliseconds(1);
+
 // After `wait`, or earlier where the decision asks for it.
 controller::RequeueAfter LookAgain(const controller::ReconcileResult& result, Duration wait) {
   const auto* later = std::get_if<controller::RequeueAfter>(&result);
   return {later == nullptr ? wait : std::min(wait, later->delay)};
+}
+
+// Nothing where the write has worked, or may in a moment, or the job is to blame.
+std::optional<reconcile::Refusal> RefusalOf(const absl::Status& done) {
+  const char* reason = nullptr;
+  if (absl::IsPermissionDenied(done)) reason = reconcile::kReasonForbidden;
+  if (absl::IsAlreadyExists(done)) reason = reconcile::kReasonNameTaken;
+  if (absl::IsFailedPrecondition(done)) reason = reconcile::kReasonPodGroupRefused;
+  if (reason == nullptr) return std::nullopt;
+  return reconcile::Refusal{.reason = reason, .words = Message(done)};
 }
 
 }  // namespace
@@ -29,7 +43,8 @@ JobReconciler::JobReconciler(Caches caches, WorkerLink& link, Executor& executor
       made_pods_(made_pods),
       clock_(clock),
       options_(std::move(options)),
-      pace_(options_.status_interval, clock) {}
+      pace_(options_.status_interval, clock),
+      memory_(clock) {}
 
 const GangCache* JobReconciler::ServedGang() const {
   for (const GangCache& cache : caches_.gangs) {
@@ -51,6 +66,8 @@ reconcile::Observed JobReconciler::Observe(const kube::ObjectKey& key, const kub
                                .pods = made_pods_.With(kOwnerIndex, uid),
                                .services = caches_.services.ByIndex(kOwnerIndex, uid),
                                .workers = link_.SnapshotFor(key),
+                               .refused = memory_.Tell(key),
+                               .nothing_tried = !memory_.Tried(key),
                                .now = clock_.Now(),
                                .settings = options_.settings};
   if (const GangCache* cache = ServedGang()) {
@@ -60,24 +77,14 @@ reconcile::Observed JobReconciler::Observe(const kube::ObjectKey& key, const kub
   return observed;
 }
 
-void JobReconciler::Forget(const kube::ObjectKey& key) {
-  {
-    std::lock_guard lock(mutex_);
-    uids_.erase(key);
-  }
-  pace_.Forget(key);
-  link_.Forget(key);
+bool JobReconciler::NoteRefusal(const kube::ObjectKey& key, const absl::Status& done) {
+  if (const auto refusal = RefusalOf(done)) memory_.NoteRefused(key, *refusal);
+  return done.ok() && memory_.NoteTaken(key);
 }
 
-// A job that was deleted and made again under its name between two passes begins at round 1, and
-// what the workers of the old one said is not about it.
-void JobReconciler::ForgetPredecessor(const kube::ObjectKey& key, const std::string& uid) {
-  {
-    std::lock_guard lock(mutex_);
-    const auto [seen, first] = uids_.try_emplace(key, uid);
-    if (first || seen->second == uid) return;
-    seen->second = uid;
-  }
+void JobReconciler::Forget(const kube::ObjectKey& key) {
+  memory_.Forget(key);
+  pace_.Forget(key);
   link_.Forget(key);
 }
 
@@ -94,24 +101,43 @@ controller::ReconcileResult JobReconciler::Pass(const kube::ObjectKey& key, Call
     Forget(key);
     return controller::Done{};
   }
-  ForgetPredecessor(key, kube::Uid(*job));
+  // A job that was deleted and made again under its name between two passes begins at round 1, and
+  // what the workers of the old one said is not about it.
+  if (memory_.Meet(key, kube::Uid(*job))) link_.Forget(key);
   return Carry(*job, Observe(key, *job), meter);
+}
+
+absl::Status JobReconciler::ConfirmProblems(const reconcile::Observed& observed,
+                                            CallMeter& meter) const {
+  const auto& status = observed.job.status;
+  const bool ended = status && reconcile::IsFinished(*status);
+  const bool ends = !observed.problems.empty() && !ended && reconcile::IsOurs(observed);
+  if (!ends || !options_.confirm) return absl::OkStatus();
+  return meter.Time([&] { return options_.confirm(); });
 }
 
 controller::ReconcileResult JobReconciler::Carry(const kube::Json& job,
                                                  const reconcile::Observed& observed,
                                                  CallMeter& meter) {
+  if (const absl::Status sure = ConfirmProblems(observed, meter); !sure.ok())
+    return controller::Retry{sure};
   const reconcile::Decision decision = reconcile::Reconcile(observed);
   const kube::ObjectKey key = kube::KeyOf(job);
   if (const Duration wait = pace_.WaitFor(key, observed.job.status, decision); wait > Duration(0))
     return LookAgain(decision.result, wait);
+  const Duration called_before = meter.in_calls();
   absl::Status done = executor_.Execute(job, decision, meter);
+  // Then the one call was that.
+  if (decision.status && decision.actions.empty() && done.ok())
+    pace_.Took(meter.in_calls() - called_before);
   if (absl::IsInvalidArgument(done) && observed.problems.empty())
     done = EndRefused(key, done, meter);
+  const bool taken_at_last = NoteRefusal(key, done);
   if (!done.ok()) {
     pace_.Forget(key);  // nothing may have been written
     return controller::Retry{done};
   }
+  if (taken_at_last) return LookAgain(decision.result, kAtOnce);
   if (const auto wait = made_pods_.BelievedFor(kube::Uid(job)))
     return LookAgain(decision.result, *wait);
   return decision.result;

@@ -3,9 +3,7 @@
 #ifndef RINGMASTER_OPERATOR_MANAGER_JOB_RECONCILER_H_
 #define RINGMASTER_OPERATOR_MANAGER_JOB_RECONCILER_H_
 
-#include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
@@ -15,6 +13,7 @@
 #include "operator/controller/reconciler.h"
 #include "operator/manager/call_meter.h"
 #include "operator/manager/executor.h"
+#include "operator/manager/job_memory.h"
 #include "operator/manager/made_pods.h"
 #include "operator/manager/status_pace.h"
 #include "operator/reconcile/observed.h"
@@ -41,10 +40,15 @@ class JobReconciler : public controller::Reconciler {
 
   // Told after each pass what it took without its API calls, and whether it made any. Thread-safe.
   using OnPass = std::function<void(Duration own, bool called)>;
+  // Asked before a job is ended for what its object holds. Where it is not OK the job stays as it
+  // is, and the pass is tried again: what cannot be read may be of another version's schema.
+  // Thread-safe.
+  using Confirm = std::function<absl::Status()>;
   struct Options {
     reconcile::Settings settings;
     Duration status_interval{};  // status_pace.h
     OnPass on_pass;              // may be empty
+    Confirm confirm;             // may be empty
   };
 
   // All references must outlive the reconciler.
@@ -52,8 +56,9 @@ class JobReconciler : public controller::Reconciler {
                 MadePods& made_pods, const Clock& clock, Options options);
 
   // Retry: a write failed or was stale. A pod that the API refuses for what it is ends the job,
-  // with the API's words in its status. An object that cannot be read as a TrainingJob is no error
-  // here: the decision is to say in its status what is wrong.
+  // with the API's words in its status; where it refuses a write for what may change (a quota, a
+  // policy, a name that is taken) the status says so while it is tried again. An object that cannot
+  // be read as a TrainingJob is no error here: the decision is to say in its status what is wrong.
   controller::ReconcileResult Reconcile(const kube::ObjectKey& key) override;
 
   // The gang API in use: the first that the cluster serves; null for none.
@@ -62,9 +67,11 @@ class JobReconciler : public controller::Reconciler {
  private:
   const GangCache* ServedGang() const;
   reconcile::Observed Observe(const kube::ObjectKey& key, const kube::Json& job);
+  // What the pass was refused, or that it was not. Whether a refusal that was there is gone.
+  bool NoteRefusal(const kube::ObjectKey& key, const absl::Status& done);
   void Forget(const kube::ObjectKey& key);
-  void ForgetPredecessor(const kube::ObjectKey& key, const std::string& uid);
   controller::ReconcileResult Pass(const kube::ObjectKey& key, CallMeter& meter);
+  absl::Status ConfirmProblems(const reconcile::Observed& observed, CallMeter& meter) const;
   controller::ReconcileResult Carry(const kube::Json& job, const reconcile::Observed& observed,
                                     CallMeter& meter);
   absl::Status EndRefused(const kube::ObjectKey& key, const absl::Status& why, CallMeter& meter);
@@ -77,8 +84,7 @@ class JobReconciler : public controller::Reconciler {
   const Clock& clock_;
   const Options options_;
   StatusPace pace_;
-  std::mutex mutex_;
-  std::map<kube::ObjectKey, std::string> uids_;  // of the jobs seen last
+  JobMemory memory_;
 };
 
 }  // namespace ringmaster::manager

@@ -9,12 +9,15 @@
 
 #include "operator/kube/memory/store.h"
 #include "operator/kube/object.h"
+#include "operator/kube/testing/fault_client.h"
 #include "operator/manager/manager.h"
 
 namespace ringmaster::manager {
 namespace {
 
+using kube::testing::Verb;
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 const kube::ObjectKey kHello{"default", "hello"};
@@ -31,20 +34,65 @@ class ForgottenJobs : public WorkerLink {
 
 class JobReconcilerTest : public ::testing::Test {
  protected:
-  void Create() {
+  void Create(const char* unknown_field = nullptr, const char* managed_by = nullptr) {
     kube::Json job = kube::NewObject(kube::kTrainingJob, kHello);
     job["spec"] = kube::Json::parse(
         R"({"workers": {"replicas": 1, "template": {"spec": {"containers": [{"name": "w", "command": ["true"]}]}}}})");
+    if (unknown_field != nullptr) job["spec"][unknown_field] = "yes";
+    if (managed_by != nullptr) job["spec"]["managedBy"] = managed_by;
     ASSERT_TRUE(store_->Create(kube::kTrainingJob, job).ok());
   }
   void Delete() { ASSERT_TRUE(store_->Delete(kube::kTrainingJob, kHello, {}).ok()); }
   void Run() { ASSERT_TRUE(manager_.RunUntilIdle().ok()); }
+  std::string State() {
+    return kube::FindString(*store_->Get(kube::kTrainingJob, kHello), {"status", "state"});
+  }
+  std::size_t Pods() { return store_->List(kube::kPod, "default", {})->items.size(); }
+  kube::Json PodsReady() {
+    const kube::Json job = *store_->Get(kube::kTrainingJob, kHello);
+    for (const kube::Json& condition : job["status"]["conditions"]) {
+      if (condition["type"] == "PodsReady") return condition;
+    }
+    return {};
+  }
+  std::string Told() { return PodsReady()["message"]; }
+  // How often an event with this reason was recorded.
+  int Events(const std::string& reason) {
+    int count = 0;
+    const kube::ObjectList events = store_->List(kube::kEvent, "default", {}).value();
+    for (const kube::ObjectPtr& event : events.items) {
+      if (kube::FindString(*event, {"reason"}) == reason)
+        count += kube::FindInt(*event, {"count"}).value_or(1);
+    }
+    return count;
+  }
+  // Counts tries to make a pod, and writes of the status, that begin now.
+  void Count() {
+    tries_ = status_writes_ = 0;
+    client_.SetObserver([this](const kube::testing::Call& call) {
+      tries_ += call.verb == Verb::kCreate && call.type == "pods";
+      status_writes_ += call.verb == Verb::kPatchStatus;
+    });
+  }
+  void RefusePods(const std::string& words, int times) {
+    client_.FailNext({.verb = Verb::kCreate, .type = "pods"}, absl::PermissionDeniedError(words), 0,
+                     times);
+  }
 
   FakeClock clock_;
   std::unique_ptr<kube::memory::MemoryStore> store_ =
       kube::memory::MemoryStore::Open({.clock = &clock_}).value();
+  kube::testing::FaultClient client_{*store_};
   ForgottenJobs forgotten_;
-  Manager manager_{{}, *store_, forgotten_, clock_};
+  absl::Status confirmed_;
+  int confirmations_ = 0;
+  int tries_ = 0;
+  int status_writes_ = 0;
+  const ManagerOptions options_{.confirm = [this] {
+    ++confirmations_;
+    return confirmed_;
+  }};
+  Manager manager_{options_, client_, forgotten_, clock_};
 };
 
 TEST_F(JobReconcilerTest, ForgetsTheWorkersOfAJobThatIsGone) {
@@ -65,6 +113,140 @@ TEST_F(JobReconcilerTest, ForgetsTheWorkersOfAPredecessorThatWasReplacedBetweenT
   EXPECT_THAT(forgotten_.names, ElementsAre("hello"));
   Run();
   EXPECT_THAT(forgotten_.names, ElementsAre("hello"));
+}
+
+TEST_F(JobReconcilerTest, SaysWhyAPodIsForbiddenUntilItIsTaken) {
+  RefusePods("exceeded quota: pods", 3);
+  Create();
+  Run();
+  EXPECT_EQ(PodsReady()["reason"], "Forbidden");
+  EXPECT_THAT(Told(), HasSubstr("exceeded quota: pods"));
+  clock_.Advance(std::chrono::minutes(1));
+  Run();
+  clock_.Advance(std::chrono::minutes(1));
+  Run();
+  EXPECT_EQ(client_.Pending(), 0);
+  EXPECT_EQ(Pods(), 1u);
+  EXPECT_EQ(PodsReady()["reason"], "PodsStarting");
+}
+
+TEST_F(JobReconcilerTest, EndsNoJobWhoseStatusIsRefused) {
+  client_.FailNext({.verb = Verb::kPatchStatus}, absl::InvalidArgumentError("denied by policy"));
+  Create();
+  Run();
+  EXPECT_EQ(State(), "");
+  EXPECT_EQ(Pods(), 0u);
+  EXPECT_EQ(Events("StatusRefused"), 1);
+  clock_.Advance(std::chrono::minutes(1));
+  Run();
+  EXPECT_EQ(State(), "Pending");
+  EXPECT_EQ(Pods(), 1u);
+}
+
+TEST_F(JobReconcilerTest, BacksOffFromARefusalWhoseWordsDifferEachTime) {
+  constexpr int kRequests = 200;
+  for (int i = 1; i <= kRequests; ++i) RefusePods("request " + std::to_string(i), 1);
+  Create();
+  Count();
+  Run();
+  clock_.Advance(std::chrono::milliseconds(10));
+  Run();
+  EXPECT_THAT(Told(), HasSubstr("request 1"));
+  EXPECT_LE(tries_, 4) << "time stands still, but for the first retry";
+  for (int time = 0; time < 10; ++time) {
+    const std::string before = Told();
+    Count();
+    clock_.Advance(std::chrono::minutes(1));
+    Run();
+    clock_.Advance(std::chrono::minutes(1));
+    Run();
+    EXPECT_LE(tries_, 3) << "two retries, and one when the status has changed";
+    EXPECT_LE(status_writes_, 1);
+    EXPECT_NE(Told(), before) << "what it is refused with now is told in the end";
+  }
+  EXPECT_EQ(Events("Forbidden"), 1);
+  EXPECT_GT(client_.Pending(), 0) << "it was never taken";
+}
+
+TEST_F(JobReconcilerTest, TellsNoRefusalAnewAfterARestart) {
+  RefusePods("exceeded quota: pods", 1000);
+  Create();
+  Run();
+  clock_.Advance(std::chrono::milliseconds(10));
+  Run();
+  const kube::Json told = PodsReady();
+  ASSERT_EQ(told["reason"], "Forbidden");
+  Count();
+  Manager next(options_, client_, forgotten_, clock_);
+  for (int minute = 0; minute < 3; ++minute) {
+    ASSERT_TRUE(next.RunUntilIdle().ok());
+    clock_.Advance(std::chrono::minutes(1));
+  }
+  EXPECT_GE(tries_, 3);
+  EXPECT_EQ(status_writes_, 0);
+  EXPECT_EQ(Events("Forbidden"), 1);
+  EXPECT_EQ(PodsReady(), told);
+}
+
+TEST_F(JobReconcilerTest, ARefusalThatIsOverAfterARestartIsNotToldAnyMore) {
+  RefusePods("exceeded quota: pods", 1000);
+  Create();
+  Run();
+  clock_.Advance(std::chrono::milliseconds(10));
+  Run();
+  ASSERT_EQ(PodsReady()["reason"], "Forbidden");
+  client_.ClearFaults();
+  Manager next(options_, client_, forgotten_, clock_);
+  ASSERT_TRUE(next.RunUntilIdle().ok());
+  clock_.Advance(std::chrono::milliseconds(10));
+  ASSERT_TRUE(next.RunUntilIdle().ok());
+  EXPECT_EQ(Pods(), 1u);
+  EXPECT_EQ(PodsReady()["reason"], "PodsStarting");
+}
+
+TEST_F(JobReconcilerTest, EndsNoJobForAFieldThatAnotherVersionsSchemaMayKnow) {
+  confirmed_ = absl::FailedPreconditionError("the definition is newer");
+  Create("tomorrow");
+  ASSERT_TRUE(manager_.RunUntilIdle().ok());
+  EXPECT_EQ(confirmations_, 1);
+  EXPECT_EQ(State(), "");
+  confirmed_ = absl::OkStatus();
+  clock_.Advance(std::chrono::minutes(1));
+  Run();
+  EXPECT_EQ(State(), "Failed");
+  EXPECT_EQ(confirmations_, 2) << "a job that has ended is not asked about again";
+}
+
+TEST_F(JobReconcilerTest, AsksForNoConfirmationOfAJobOfAnotherController) {
+  Create("tomorrow", "kueue.x-k8s.io/multikueue");
+  Run();
+  EXPECT_EQ(confirmations_, 0);
+  EXPECT_EQ(State(), "");
+}
+
+TEST_F(JobReconcilerTest, AsksForNoConfirmationOfAJobThatCanBeRead) {
+  Create();
+  Run();
+  EXPECT_EQ(confirmations_, 0);
+  EXPECT_EQ(Pods(), 1u);
+}
+
+TEST_F(JobReconcilerTest, LooksAgainForAPodThatWentBeforeTheCacheCouldShowIt) {
+  bool gone = false;
+  client_.SetObserver([&](const kube::testing::Call& call) {
+    if (call.verb != Verb::kCreate || call.type != "pods" || gone) return;
+    gone = true;
+    ASSERT_TRUE(
+        store_->Delete(kube::kPod, call.key, {.grace_period = std::chrono::seconds(0)}).ok());
+    store_->ExpireHistory();  // so that no watch tells of it either
+  });
+  Create();
+  Run();
+  ASSERT_TRUE(gone);
+  ASSERT_EQ(Pods(), 0u) << "it is believed to be there";
+  clock_.Advance(std::chrono::seconds(11));
+  Run();
+  EXPECT_EQ(Pods(), 1u);
 }
 
 }  // namespace

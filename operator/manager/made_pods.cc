@@ -21,12 +21,13 @@ std::string OwnerOf(const kube::Json& pod) {
 
 }  // namespace
 
-void MadePods::Record(kube::ObjectPtr pod) {
+void MadePods::Record(const kube::ObjectPtr& pod) {
   const std::string owner = OwnerOf(*pod);
   const kube::ObjectKey key = kube::KeyOf(*pod);
+  controller::KeptObject kept(pod, trim_);
   {
     const std::lock_guard lock(mutex_);
-    made_[owner][key] = {std::move(pod), clock_.SteadyNow()};
+    made_[owner][key] = {std::move(kept), clock_.SteadyNow()};
   }
   // The cache may have been quicker than the answer: then Seen has come already.
   if (cache_.Get(key) != nullptr) Drop(owner, key);
@@ -52,7 +53,7 @@ std::vector<kube::ObjectPtr> MadePods::Of(const std::string& owner_uid) {
   std::erase_if(found->second,
                 [&](const auto& entry) { return now - entry.second.at > kLongestLag; });
   std::vector<kube::ObjectPtr> pods;
-  for (const auto& [key, made] : found->second) pods.push_back(made.pod);
+  for (const auto& [key, made] : found->second) pods.push_back(made.pod.Read());
   if (pods.empty()) made_.erase(found);
   return pods;
 }

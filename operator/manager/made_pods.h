@@ -13,6 +13,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/clock.h"
@@ -23,11 +24,13 @@ namespace ringmaster::manager {
 
 class MadePods {
  public:
-  // Both must outlive this; `cache` is the pods' and calls Seen for each change.
-  MadePods(const controller::Informer& cache, const Clock& clock) : cache_(cache), clock_(clock) {}
+  // The first two must outlive this; `cache` is the pods' and calls Seen for each change. With a
+  // trim as little is kept of a pod as in the cache.
+  MadePods(const controller::Informer& cache, const Clock& clock, controller::Trim trim = {})
+      : cache_(cache), clock_(clock), trim_(std::move(trim)) {}
 
   // The API server has this pod.
-  void Record(kube::ObjectPtr pod);
+  void Record(const kube::ObjectPtr& pod);
   // The cache shows the pod, or has shown it.
   void Seen(const kube::Json& pod);
 
@@ -40,7 +43,7 @@ class MadePods {
 
  private:
   struct Made {
-    kube::ObjectPtr pod;
+    controller::KeptObject pod;
     SteadyTime at;
   };
 
@@ -49,6 +52,7 @@ class MadePods {
 
   const controller::Informer& cache_;
   const Clock& clock_;
+  const controller::Trim trim_;
   std::mutex mutex_;
   std::map<std::string, std::map<kube::ObjectKey, Made>> made_;  // by owner; guarded by mutex_
 };

@@ -10,25 +10,29 @@ namespace {
 
 constexpr char kComponent[] = "ringmaster-operator";
 
+controller::Trim IfSmall(const ManagerOptions& options, controller::Trim trim) {
+  return options.small_caches ? std::move(trim) : controller::Trim();
+}
+
 controller::Informer::Options Everything(const ManagerOptions& options) {
-  controller::Informer::Options made{.ns = options.ns};
-  if (options.small_caches) made.trim = TrimJob;
-  return made;
+  return {.ns = options.ns, .trim = IfSmall(options, TrimJob)};
 }
 
 // Only what the operator has made: a cluster's other pods never enter its memory.
 controller::Informer::Options Owned(const ManagerOptions& options, controller::Trim trim) {
-  controller::Informer::Options made{.ns = options.ns, .label_selector = contract::kLabelJob};
-  if (options.small_caches) made.trim = std::move(trim);
-  return made;
+  return {.ns = options.ns,
+          .label_selector = contract::kLabelJob,
+          .trim = IfSmall(options, std::move(trim))};
 }
 
 // Asked for all at once, so that the one that the cluster serves is known when passes begin.
-std::vector<GangCache> MakeGangCaches(const ManagerOptions& options, kube::Client& client) {
+std::vector<GangCache> MakeGangCaches(const ManagerOptions& options, kube::Client& client,
+                                      const Clock& clock) {
   std::vector<GangCache> caches;
   for (const reconcile::GangApi* api : options.gang_apis) {
     controller::Informer::Options kept = Owned(options, /*trim=*/{});
     kept.ask_again = options.ask_again_for_gangs;
+    kept.clock = &clock;
     caches.push_back({api, std::make_unique<controller::Informer>(client, api->type, kept)});
   }
   return caches;
@@ -41,15 +45,17 @@ Manager::Manager(ManagerOptions options, kube::Client& client, WorkerLink& link,
       jobs_(client, kube::kTrainingJob, Everything(options)),
       pods_(client, kube::kPod, Owned(options, TrimPod)),
       services_(client, kube::kService, Owned(options, TrimService)),
-      gangs_(MakeGangCaches(options, client)),
+      gangs_(MakeGangCaches(options, client, clock)),
       recorder_(client, clock, kComponent),
-      made_pods_(pods_, clock),
+      own_writes_(IfSmall(options, TrimJob)),
+      made_pods_(pods_, clock, IfSmall(options, TrimPod)),
       executor_(client, link, recorder_, own_writes_, made_pods_, options.parallel_writes),
       reconciler_({.jobs = jobs_, .services = services_, .gangs = gangs_}, link, executor_,
                   own_writes_, made_pods_, clock,
                   {.settings = options.settings,
                    .status_interval = options.status_interval,
-                   .on_pass = options.on_pass}),
+                   .on_pass = options.on_pass,
+                   .confirm = options.confirm}),
       controller_({.name = "trainingjob", .workers = options.workers, .observer = options.observer},
                   queue_, reconciler_, clock) {
   jobs_.AddHandler(controller::EnqueueSelf(queue_));
@@ -59,14 +65,14 @@ Manager::Manager(ManagerOptions options, kube::Client& client, WorkerLink& link,
     made_pods_.Seen(after == nullptr ? *before : *after);
   });
   controller_.AddInformer(jobs_);
-  Keep(pods_);
-  Keep(services_);
-  for (const GangCache& cache : gangs_) Keep(*cache.groups);
+  Keep(pods_, options.gather);
+  Keep(services_, {});
+  for (const GangCache& cache : gangs_) Keep(*cache.groups, {});
 }
 
-void Manager::Keep(controller::Informer& owned) {
+void Manager::Keep(controller::Informer& owned, Duration gather) {
   owned.AddIndex(kOwnerIndex, controller::IndexByOwnerUid());
-  owned.AddHandler(controller::EnqueueController(queue_, kube::kTrainingJob));
+  owned.AddHandler(controller::EnqueueController(queue_, kube::kTrainingJob, gather));
   controller_.AddInformer(owned);
 }
 

@@ -37,13 +37,16 @@ struct ManagerOptions {
   reconcile::Settings settings;
   // The gang APIs that may be used, the preferred first; the first that the cluster serves is.
   std::vector<const reconcile::GangApi*> gang_apis;
-  // How long until the cluster is asked again for one that it did not serve.
+  // How often at least the cluster is asked again for one that it did not serve.
   Duration ask_again_for_gangs = std::chrono::minutes(5);
   int workers = 2;                                     // jobs that are reconciled at once
   int parallel_writes = 8;                             // API calls in flight for one job
   controller::ControllerObserver* observer = nullptr;  // may be null; must outlive the manager
   JobReconciler::OnPass on_pass;                       // may be empty
+  JobReconciler::Confirm confirm;                      // may be empty
   Duration status_interval{};  // the least time between writes that say nothing new
+  // How long a job's pass waits for more changes of its pods, which come by the worker.
+  Duration gather{};
   bool small_caches = false;   // for a cluster's many objects; see controller/informer.h
   controller::Handler on_job;  // told of each change of a job; may be empty
 };
@@ -74,7 +77,7 @@ class Manager {
   const reconcile::GangApi* gang() const { return reconciler_.gang(); }
 
  private:
-  void Keep(controller::Informer& owned);
+  void Keep(controller::Informer& owned, Duration gather);
 
   controller::WorkQueue queue_;
   controller::Informer jobs_;

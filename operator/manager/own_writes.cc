@@ -1,20 +1,18 @@
 #include "operator/manager/own_writes.h"
 
-#include <utility>
-
 #include "operator/kube/object.h"
 
 namespace ringmaster::manager {
 
 void OwnWrites::Record(const kube::ObjectKey& key, const std::string& before,
-                       kube::ObjectPtr after) {
+                       const kube::ObjectPtr& after) {
+  controller::KeptObject latest(after, trim_);
   const std::lock_guard lock(mutex_);
   Entry& entry = entries_[key];
-  if (!entry.overwritten.empty() && kube::ResourceVersion(*entry.latest) != before) {
-    entry.overwritten.clear();
-  }
+  if (entry.version != before) entry.overwritten.clear();
   entry.overwritten.insert(before);
-  entry.latest = std::move(after);
+  entry.version = kube::ResourceVersion(*after);
+  entry.latest = std::move(latest);
 }
 
 kube::ObjectPtr OwnWrites::Newest(const kube::ObjectKey& key, kube::ObjectPtr cached) {
@@ -22,7 +20,7 @@ kube::ObjectPtr OwnWrites::Newest(const kube::ObjectKey& key, kube::ObjectPtr ca
   const auto found = entries_.find(key);
   if (found == entries_.end()) return cached;
   if (cached != nullptr && found->second.overwritten.contains(kube::ResourceVersion(*cached))) {
-    return found->second.latest;
+    return found->second.latest.Read();
   }
   entries_.erase(found);
   return cached;

@@ -69,6 +69,18 @@ TEST_F(OwnWritesTest, ForgetsAJobThatIsGone) {
   EXPECT_EQ(Newest("1"), "1");
 }
 
+TEST_F(OwnWritesTest, KeepsWhatTheTrimLeaves) {
+  OwnWrites small([](const kube::Json& job) {
+    kube::Json kept = job;
+    kept.erase("kind");
+    return kept;
+  });
+  small.Record(kJob, "1", At("2"));
+  const kube::ObjectPtr newest = small.Newest(kJob, At("1"));
+  EXPECT_EQ(kube::ResourceVersion(*newest), "2");
+  EXPECT_FALSE(newest->contains("kind"));
+}
+
 TEST_F(OwnWritesTest, KeepsJobsApart) {
   writes_.Record({"default", "other"}, "1", At("2"));
   EXPECT_EQ(Newest("1"), "1");

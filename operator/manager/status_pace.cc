@@ -1,5 +1,6 @@
 #include "operator/manager/status_pace.h"
 
+#include <algorithm>
 #include <chrono>
 #include <variant>
 
@@ -7,6 +8,11 @@ namespace ringmaster::manager {
 namespace {
 
 using training::v1alpha1::TrainingJobStatus;
+
+// One job's counts take a twentieth of its time at most: a server that is slow is busy with
+// something that matters more.
+constexpr int kShareOfTime = 20;
+constexpr int kMostIntervals = 10;
 
 void TakeWords(const TrainingJobStatus& from, TrainingJobStatus& to) {
   to.workers = from.workers;
@@ -41,11 +47,21 @@ Duration StatusPace::WaitFor(const kube::ObjectKey& job,
   const SteadyTime now = clock_.SteadyNow();
   const std::lock_guard lock(mutex_);
   const auto written = written_.find(job);
-  if (may_wait && written != written_.end() && now < written->second + interval_) {
-    return std::chrono::duration_cast<Duration>(written->second + interval_ - now) + Duration(1);
+  const Duration interval = Interval();
+  if (may_wait && written != written_.end() && now < written->second + interval) {
+    return std::chrono::duration_cast<Duration>(written->second + interval - now) + Duration(1);
   }
   written_[job] = now;
   return {};
+}
+
+void StatusPace::Took(Duration call) {
+  const std::lock_guard lock(mutex_);
+  last_call_ = call;
+}
+
+Duration StatusPace::Interval() const {
+  return std::clamp(last_call_ * kShareOfTime, interval_, interval_ * kMostIntervals);
 }
 
 void StatusPace::Forget(const kube::ObjectKey& job) {

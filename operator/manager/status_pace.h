@@ -3,8 +3,9 @@
 // While a job's pods start one after another, each changes a count and a sentence of the status,
 // and a write for each of them would cost the API server half as much as the pods themselves. So a
 // decision that changes nothing but counts and words waits until the last write is some time ago,
-// and is then made anew. Everything else is carried out at once: a condition that turns or has
-// another reason, a round, an incident, whatever is to be created, deleted, sent or recorded.
+// and is then made anew: an interval at least, and longer where the API server is slow to take such
+// writes, up to ten intervals. Everything else is carried out at once: a condition that turns or
+// has another reason, a round, an incident, whatever is to be created, deleted, sent or recorded.
 //
 // What it remembers are times of writes; a process that has forgotten them writes at once.
 //
@@ -38,11 +39,17 @@ class StatusPace {
                    const reconcile::Decision& decision);
   void Forget(const kube::ObjectKey& job);
 
+  // How long the API server has taken for a write of a status.
+  void Took(Duration call);
+
  private:
+  Duration Interval() const;  // needs mutex_
+
   const Duration interval_;
   const Clock& clock_;
   std::mutex mutex_;
-  std::unordered_map<kube::ObjectKey, SteadyTime> written_;  // guarded by mutex_
+  Duration last_call_{};  // guarded by mutex_, as is the next
+  std::unordered_map<kube::ObjectKey, SteadyTime> written_;
 };
 
 }  // namespace ringmaster::manager

@@ -45,6 +45,19 @@ TEST_F(StatusPaceTest, CountsAndWordsWaitForTheirTurn) {
   EXPECT_GT(Wait(Status(5), To(Status(6))), Duration(0));
 }
 
+TEST_F(StatusPaceTest, WaitsLongerWhereTheServerIsSlowToTakeThem) {
+  EXPECT_EQ(Wait(Status(0), To(Status(1))), Duration(0));
+  pace_.Took(milliseconds(200));
+  clock_.Advance(milliseconds(1001));
+  const Duration slow = Wait(Status(1), To(Status(2)));
+  EXPECT_GT(slow, milliseconds(2900));
+  EXPECT_LT(slow, milliseconds(3001));
+  pace_.Took(std::chrono::minutes(1));
+  EXPECT_LT(Wait(Status(1), To(Status(2))), milliseconds(9001)) << "ten intervals at most";
+  pace_.Took(milliseconds(5));
+  EXPECT_EQ(Wait(Status(1), To(Status(2))), Duration(0)) << "quick again";
+}
+
 TEST_F(StatusPaceTest, EveryOtherChangeIsWrittenAtOnce) {
   const auto changes = {
       +[](TrainingJobStatus& status) { status.round = 2; },

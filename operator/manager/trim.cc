@@ -1,6 +1,8 @@
 #include "operator/manager/trim.h"
 
-#include <array>
+#include <functional>
+#include <initializer_list>
+#include <string>
 #include <string_view>
 
 #include <nlohmann/json.hpp>
@@ -12,49 +14,84 @@ using kube::Json;
 
 constexpr char kLastApplied[] = "kubectl.kubernetes.io/last-applied-configuration";
 
-// Leaves only these members of object[name], and no empty rest.
-template <std::size_t N>
-void KeepOf(Json& object, const char* name, const std::array<std::string_view, N>& members) {
-  const auto place = object.find(name);
-  if (place == object.end() || !place->is_object()) return;
+// A copy of these members of an object; of anything else a copy.
+Json Only(const Json& object, std::initializer_list<std::string_view> members) {
+  if (!object.is_object()) return object;
   Json kept = Json::object();
   for (const std::string_view member : members) {
-    const auto value = place->find(member);
-    if (value != place->end()) kept[std::string(member)] = std::move(*value);
+    const auto value = object.find(member);
+    if (value != object.end()) kept[std::string(member)] = *value;
   }
-  if (kept.empty()) {
-    object.erase(place);
-  } else {
-    *place = std::move(kept);
-  }
+  return kept;
 }
 
-void TrimMetadata(Json& object) {
-  const auto metadata = object.find("metadata");
-  if (metadata == object.end() || !metadata->is_object()) return;
-  metadata->erase("managedFields");
-  const auto annotations = metadata->find("annotations");
-  if (annotations != metadata->end() && annotations->is_object()) annotations->erase(kLastApplied);
+// A copy without this member, which is never copied.
+Json Without(const Json& object, std::string_view member) {
+  if (!object.is_object() || !object.contains(member)) return object;
+  Json kept = Json::object();
+  for (const auto& [name, value] : object.items()) {
+    if (name != member) kept[name] = value;
+  }
+  return kept;
+}
+
+Json TrimMetadata(const Json& metadata) {
+  Json kept = Without(metadata, "managedFields");
+  if (!kept.is_object()) return kept;
+  const auto annotations = kept.find("annotations");
+  if (annotations != kept.end() && annotations->is_object()) annotations->erase(kLastApplied);
+  return kept;
+}
+
+// A copy of the object, its members as `keep` makes them; those it makes empty or null are left
+// out.
+Json Trimmed(const Json& object,
+             const std::function<Json(const std::string& name, const Json& value)>& keep) {
+  if (!object.is_object()) return object;
+  Json kept = Json::object();
+  for (const auto& [name, value] : object.items()) {
+    Json rest = name == "metadata" ? TrimMetadata(value) : keep(name, value);
+    if (!rest.is_null() && (!rest.empty() || value.empty())) kept[name] = std::move(rest);
+  }
+  return kept;
+}
+
+Json EachOnly(const Json& list, std::initializer_list<std::string_view> members) {
+  if (!list.is_array()) return list;
+  Json kept = Json::array();
+  for (const Json& item : list) kept.push_back(Only(item, members));
+  return kept;
+}
+
+// Images, resources, volumes and the times of conditions are most of a status that a kubelet wrote.
+Json TrimPodStatus(const Json& status) {
+  Json kept = Only(status, {"phase", "reason", "message"});
+  if (!kept.is_object()) return kept;
+  for (const auto& [name, value] : status.items()) {
+    if (name == "conditions") kept[name] = EachOnly(value, {"type", "status", "reason", "message"});
+    if (name == "initContainerStatuses" || name == "containerStatuses")
+      kept[name] = EachOnly(value, {"state"});
+  }
+  return kept;
 }
 
 }  // namespace
 
-void TrimJob(Json& job) {
-  TrimMetadata(job);
+Json TrimJob(const Json& job) {
+  return Trimmed(job, [](const std::string&, const Json& value) { return value; });
 }
 
-void TrimPod(Json& pod) {
-  TrimMetadata(pod);
-  KeepOf(pod, "spec", std::array<std::string_view, 2>{"nodeName", "schedulingGroup"});
-  KeepOf(pod, "status",
-         std::array<std::string_view, 6>{"phase", "reason", "message", "conditions",
-                                         "initContainerStatuses", "containerStatuses"});
+Json TrimPod(const Json& pod) {
+  return Trimmed(pod, [](const std::string& name, const Json& value) {
+    if (name == "spec") return Only(value, {"nodeName", "schedulingGroup"});
+    return name == "status" ? TrimPodStatus(value) : value;
+  });
 }
 
-void TrimService(Json& service) {
-  TrimMetadata(service);
-  service.erase("spec");
-  service.erase("status");
+Json TrimService(const Json& service) {
+  return Trimmed(service, [](const std::string& name, const Json& value) {
+    return name == "spec" || name == "status" ? Json() : value;
+  });
 }
 
 }  // namespace ringmaster::manager

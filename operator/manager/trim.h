@@ -11,11 +11,11 @@
 namespace ringmaster::manager {
 
 // All of it but who wrote which field, and kubectl's copy of the manifest.
-void TrimJob(kube::Json& job);
+kube::Json TrimJob(const kube::Json& job);
 // Its identity and its state: hardly anything of spec.
-void TrimPod(kube::Json& pod);
+kube::Json TrimPod(const kube::Json& pod);
 // Its identity.
-void TrimService(kube::Json& service);
+kube::Json TrimService(const kube::Json& service);
 
 }  // namespace ringmaster::manager
 

@@ -21,9 +21,16 @@ std::string DigestOfJob(const Pass& pass) {
   return pass.slots.empty() ? "" : DigestOf(pass.slots.front());
 }
 
-// The plain ring's bits change with the number of workers anyway.
+bool HasErrorFeedback(const Pass& pass) {
+  if (!pass.Native()) return false;
+  const v1::Gradients& gradients = pass.spec.trainer->gradients;
+  return gradients.top_k || gradients.one_bit;
+}
+
+// The plain ring's bits change with the number of workers anyway, and those of a sum with error
+// feedback with whatever happens to one of them.
 bool Promised(const Pass& pass) {
-  return pass.Native() &&
+  return pass.Native() && !HasErrorFeedback(pass) &&
          pass.status.shards.value_or(pass.spec.trainer->batch.shards.value_or(0)) > 0;
 }
 
@@ -71,6 +78,14 @@ void FixKernels(Pass& pass) {
 }
 
 void ApplyKernels(Pass& pass) {
+  if (HasErrorFeedback(pass)) {
+    // The job's own wish: no event.
+    SetCondition(pass, kConditionSameBits, false, kReasonErrorFeedback,
+                 "Gradients travel with error feedback (spec.trainer.gradients): what a worker has "
+                 "not sent is its own and ends with its round, so the weights depend on the "
+                 "workers.");
+    return;
+  }
   if (!Promised(pass) || pass.status.result) return;
   const auto other = std::find_if(pass.slots.begin(), pass.slots.end(),
                                   [&](const Slot& slot) { return Differs(pass, slot); });

@@ -109,6 +109,30 @@ TEST(KernelsTest, DoNotMatterToThePlainRing) {
   EXPECT_EQ(ConditionOf(decision, "SameBits"), "");
 }
 
+TEST(KernelsTest, DoNotMatterWhereGradientsTravelWithErrorFeedback) {
+  for (const bool one_bit : {false, true}) {
+    Observed observed = InRound(kTwo);
+    auto& gradients = observed.job.spec.trainer->gradients;
+    if (one_bit) {
+      gradients.one_bit.emplace();
+    } else {
+      gradients.top_k.emplace();
+    }
+    const Decision decision = Reconcile(observed);
+    EXPECT_FALSE(decision.status->restarts);
+    EXPECT_EQ(ConditionOf(decision, "SameBits"), "False ErrorFeedback");
+    EXPECT_THAT(Events(decision), Not(Contains("ErrorFeedback")));
+    EXPECT_EQ(Reconcile(After(observed, decision)).status, After(observed, decision).job.status)
+        << "said once";
+  }
+}
+
+TEST(KernelsTest, OfCompressedGradientsMatter) {
+  Observed observed = InRound(kTwo);
+  observed.job.spec.trainer->gradients.bf16.emplace();
+  EXPECT_EQ(Reconcile(observed).status->restarts->by_cause.at("Hardware"), 1);
+}
+
 TEST(KernelsTest, ThatAreUnknownAreNoDifference) {
   const Decision decision = Reconcile(InRound(""));
   EXPECT_FALSE(decision.status->restarts);

@@ -3,6 +3,8 @@
 #ifndef RINGMASTER_OPERATOR_RECONCILE_OBSERVED_H_
 #define RINGMASTER_OPERATOR_RECONCILE_OBSERVED_H_
 
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "common/clock.h"
@@ -14,6 +16,14 @@
 #include "proto/schema/check.h"
 
 namespace ringmaster::reconcile {
+
+// A write for the job that the API server has refused for a reason that somebody can mend, and that
+// is tried again until then.
+struct Refusal {
+  std::string reason;  // one of reasons.h
+  std::string words;   // the API server's
+  friend bool operator==(const Refusal&, const Refusal&) = default;
+};
 
 struct Observed {
   // With all defaults, derived ones too (operator/api/defaults.h); its metadata is the server's.
@@ -29,6 +39,10 @@ struct Observed {
   const GangApi* gang = nullptr;
   std::vector<kube::ObjectPtr> pod_groups;
   WorkersView workers;
+  std::optional<Refusal> refused;  // of the last pass
+  // This process has carried out no decision for the job yet: what was refused until then is told
+  // by the status alone.
+  bool nothing_tried = false;
   Time now;
   Settings settings;
 };

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <map>
 #include <utility>
 
@@ -28,7 +29,15 @@ bool Passes(const std::string& waiting_reason) {
          waiting_reason == "PodInitializing";
 }
 
-Plight PlightOf(const Slot& slot) {
+// Reasons that only a Refusal has.
+bool IsRefusal(const std::string& reason) {
+  return reason == kReasonForbidden || reason == kReasonNameTaken ||
+         reason == kReasonPodGroupRefused;
+}
+
+Plight PlightOf(const Slot& slot, const std::optional<Refusal>& refused) {
+  if (slot.pod == nullptr && refused)
+    return {.urgency = 3, .reason = refused->reason, .words = refused->words};
   if (slot.pod == nullptr)
     return {.urgency = 0, .reason = kReasonPodsStarting, .words = "starting"};
   const PodFacts& pod = *slot.pod;
@@ -57,30 +66,57 @@ std::string Describe(const std::map<Plight, std::vector<std::string>>& plights, 
   return text;
 }
 
+// What is told as an event: whatever keeps pods, or what belongs to them, from being as they
+// should.
+void Set(Pass& pass, bool ready, const std::string& reason, const std::string& text, bool trouble) {
+  const v1::Condition* before = FindCondition(pass.status, kConditionPodsReady);
+  const bool news = before == nullptr || before->reason != reason;
+  SetCondition(pass, kConditionPodsReady, ready, reason, text);
+  if (news && trouble) pass.Add(RecordEvent{.warning = true, .reason = reason, .message = text});
+}
+
+// What is refused although no pod is missing: something that belongs to the pods.
+std::string RefusedBeside(const Pass& pass) {
+  const auto misses = [](const Slot& slot) { return slot.pod == nullptr; };
+  const std::optional<Refusal>& refused = pass.in.refused;
+  if (!refused || std::any_of(pass.slots.begin(), pass.slots.end(), misses)) return "";
+  return fmt::format("{}: {}; ", refused->reason, refused->words);
+}
+
+// Whether the status tells of a refusal of which this process does not know yet whether it still
+// holds.
+bool StandsFromBefore(const Pass& pass) {
+  const v1::Condition* told = FindCondition(pass.status, kConditionPodsReady);
+  return pass.in.nothing_tried && told != nullptr && IsRefusal(told->reason);
+}
+
+void AllRun(Pass& pass) {
+  std::string text =
+      fmt::format("{} of {} run.", pass.slots.size(), Count(pass.slots.size(), "pod"));
+  const std::optional<Refusal>& refused = pass.in.refused;
+  if (!refused) return Set(pass, true, kReasonPodsRunning, text, /*trouble=*/false);
+  Set(pass, true, refused->reason, fmt::format("{} {}", text, refused->words), /*trouble=*/true);
+}
+
 }  // namespace
 
 void ApplyPending(Pass& pass) {
+  if (StandsFromBefore(pass)) return pass.WakeAt(pass.now);
   std::map<Plight, std::vector<std::string>> plights;
   for (const Slot& slot : pass.slots) {
     if (Runs(slot)) continue;
-    plights[PlightOf(slot)].push_back(
+    plights[PlightOf(slot, pass.in.refused)].push_back(
         PodName(pass.name, slot.index, pass.IncarnationOf(slot.index).value_or(0)));
   }
-  if (plights.empty()) {
-    SetCondition(pass, kConditionPodsReady, true, kReasonPodsRunning,
-                 fmt::format("{} of {} run.", pass.slots.size(), Count(pass.slots.size(), "pod")));
-    return;
-  }
+  if (plights.empty()) return AllRun(pass);
   const Plight& worst = plights.rbegin()->first;
-  const v1::Condition* before = FindCondition(pass.status, kConditionPodsReady);
   const std::string gang = WhyGangWaits(pass);
-  const std::string reason = gang.empty() ? worst.reason : kReasonUnschedulable;
-  const bool news = before == nullptr || before->reason != reason;
-  const std::string text = gang + Describe(plights, pass.slots.size());
-  SetCondition(pass, kConditionPodsReady, false, reason, text);
-  if (news && (worst.urgency > 0 || !gang.empty())) {
-    pass.Add(RecordEvent{.warning = true, .reason = reason, .message = text});
-  }
+  const std::string beside = RefusedBeside(pass);
+  const std::string reason = !beside.empty() ? pass.in.refused->reason
+                             : gang.empty()  ? worst.reason
+                                             : kReasonUnschedulable;
+  Set(pass, false, reason, beside + gang + Describe(plights, pass.slots.size()),
+      /*trouble=*/!beside.empty() || !gang.empty() || worst.urgency > 0);
 }
 
 }  // namespace ringmaster::reconcile

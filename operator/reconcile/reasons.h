@@ -8,8 +8,8 @@ namespace ringmaster::reconcile {
 inline constexpr char kConditionPodsReady[] = "PodsReady";  // every wanted pod runs
 inline constexpr char kConditionTraining[] = "Training";    // a round is in force
 inline constexpr char kConditionDraining[] = "Draining";    // workers checkpoint, to leave
-inline constexpr char kConditionSameBits[] = "SameBits";  // all run the kernels of the first round
-inline constexpr char kConditionResizing[] = "Resizing";  // workers checkpoint, to change number
+inline constexpr char kConditionSameBits[] = "SameBits";    // whoever computes what: the same bits
+inline constexpr char kConditionResizing[] = "Resizing";    // workers checkpoint, to change number
 inline constexpr char kConditionSuspended[] = "Suspended";  // no pods, because the spec says so
 inline constexpr char kConditionCheckpoints[] = "CheckpointsHealthy";  // the last one is whole
 inline constexpr char kConditionSucceeded[] = "Succeeded";
@@ -27,12 +27,16 @@ inline constexpr char kReasonStartDeadlineExceeded[] = "StartDeadlineExceeded";
 inline constexpr char kReasonPodsRunning[] = "PodsRunning";
 inline constexpr char kReasonPodsStarting[] = "PodsStarting";
 inline constexpr char kReasonUnschedulable[] = "Unschedulable";
+inline constexpr char kReasonForbidden[] = "Forbidden";  // by a quota, a policy, a webhook
+inline constexpr char kReasonNameTaken[] = "NameTaken";  // by what is not the job's
+inline constexpr char kReasonPodGroupRefused[] = "PodGroupRefused";
 inline constexpr char kReasonRoundStarted[] = "RoundStarted";
 inline constexpr char kReasonWaitingForWorkers[] = "WaitingForWorkers";
 inline constexpr char kReasonWorkerLost[] = "WorkerLost";
 inline constexpr char kReasonWorkerLeaving[] = "WorkerLeaving";
 inline constexpr char kReasonSameKernels[] = "SameKernels";
 inline constexpr char kReasonOtherKernels[] = "OtherKernels";
+inline constexpr char kReasonErrorFeedback[] = "ErrorFeedback";
 inline constexpr char kReasonSuspending[] = "Suspending";
 inline constexpr char kReasonSuspended[] = "Suspended";
 inline constexpr char kReasonResumed[] = "Resumed";
@@ -46,9 +50,9 @@ inline constexpr char kReasonCheckpointRejected[] = "CheckpointRejected";
 inline constexpr char kReasonPodsCreated[] = "PodsCreated";
 inline constexpr char kReasonServiceCreated[] = "ServiceCreated";
 inline constexpr char kReasonPodGroupCreated[] = "PodGroupCreated";
-inline constexpr char kReasonPodGroupRefused[] = "PodGroupRefused";
 inline constexpr char kReasonQueueIgnored[] = "QueueIgnored";
 inline constexpr char kReasonExpired[] = "Expired";
+inline constexpr char kReasonStatusRefused[] = "StatusRefused";
 
 }  // namespace ringmaster::reconcile
 

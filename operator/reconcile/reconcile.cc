@@ -33,15 +33,15 @@ void Run(Pass& pass) {
   }
 }
 
-bool Ours(const Observed& observed) {
+}  // namespace
+
+bool IsOurs(const Observed& observed) {
   return observed.job.spec.managed_by == contract::kControllerName &&
          kube::FindString(observed.job.metadata, {"deletionTimestamp"}).empty();
 }
 
-}  // namespace
-
 Decision Reconcile(const Observed& observed) {
-  if (!Ours(observed)) return Decision{.result = controller::Done{}};
+  if (!IsOurs(observed)) return Decision{.result = controller::Done{}};
   Pass pass(observed);
   if (!pass.Finished()) Run(pass);
   ApplySummary(pass);

@@ -20,8 +20,11 @@
 
 namespace ringmaster::reconcile {
 
-// Jobs that name another controller in spec.managedBy, and jobs on their way out, are left alone:
-// the decision is empty and has no status. Thread-safe.
+// Whether the job is this controller's: spec.managedBy names no other one, and it is not on its way
+// out. Thread-safe.
+bool IsOurs(const Observed& observed);
+
+// Jobs that are not ours are left alone: the decision is empty and has no status. Thread-safe.
 Decision Reconcile(const Observed& observed);
 
 }  // namespace ringmaster::reconcile

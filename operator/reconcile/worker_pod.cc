@@ -161,6 +161,7 @@ Json BuildWorkerPod(const Pass& pass, int index, int incarnation) {
   if (!pass.group.name.empty()) {
     JoinGroup(*pass.in.gang, pass.group.name, pass.in.settings.gang_scheduler, pod);
   }
+  LeaveLostNodesSoon(spec);
   const bool templated = kube::Find(spec, {"containers"}) != nullptr;
   Json& container = WorkerContainer(pass, spec);
   if (pass.in.settings.restricted_pods && !templated) Restrict(spec, container);

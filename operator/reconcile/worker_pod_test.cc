@@ -45,6 +45,39 @@ TEST(WorkerPodTest, GivesTheLauncherLessTimeThanTheTemplateGivesThePod) {
   }
 }
 
+// "not-ready 30, unreachable 30": how long the pod stays on a node with these taints.
+std::string StaysOnLostNodes(const Json& pod) {
+  std::string text;
+  for (const Json& toleration : pod["spec"]["tolerations"]) {
+    if (!text.empty()) text += ", ";
+    const std::string key = toleration.value("key", "every");
+    text += key.substr(key.find('/') + 1);
+    if (toleration.contains("tolerationSeconds"))
+      text += " " + toleration["tolerationSeconds"].dump();
+    EXPECT_EQ(toleration["operator"], "Exists");
+  }
+  return text;
+}
+
+TEST(WorkerPodTest, LeavesALostNodeSoonUnlessTheTemplateSaysWhen) {
+  Observed observed = testing::Created(1);
+  const auto stays = [&](const char* tolerations) {
+    observed.job.spec.workers.template_ = {{"spec", {{"tolerations", Json::parse(tolerations)}}}};
+    return StaysOnLostNodes(BuildWorkerPod(Pass(observed), 0, 0));
+  };
+  EXPECT_EQ(StaysOnLostNodes(BuildWorkerPod(Pass(observed), 0, 0)), "not-ready 30, unreachable 30");
+  EXPECT_EQ(stays(R"([{"key": "gpu", "operator": "Exists"}])"),
+            "gpu, not-ready 30, unreachable 30");
+  EXPECT_EQ(stays(R"([{"key": "node.kubernetes.io/unreachable", "operator": "Exists",
+                       "effect": "NoExecute", "tolerationSeconds": 900}])"),
+            "unreachable 900, not-ready 30");
+  EXPECT_EQ(stays(R"([{"key": "node.kubernetes.io/unreachable", "operator": "Exists",
+                       "effect": "NoSchedule"}])"),
+            "unreachable, not-ready 30, unreachable 30")
+      << "it says where the pod may be put, not how long it stays";
+  EXPECT_EQ(stays(R"([{"operator": "Exists"}])"), "every") << "it stays for ever";
+}
+
 TEST(WorkerPodTest, PassesTheTemplateOnWhole) {
   Observed observed = testing::Created(1);
   observed.job.spec.workers.template_ = Json::parse(R"({

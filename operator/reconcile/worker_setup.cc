@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "common/contract.h"
+#include "operator/kube/object.h"
 
 namespace ringmaster::reconcile {
 namespace {
@@ -20,7 +21,37 @@ Json RestrictedContainer() {
           {"seccompProfile", {{"type", "RuntimeDefault"}}}};
 }
 
+// What a cluster taints nodes with that it does not hear of, or that say that they cannot work.
+constexpr const char* kLostNodeTaints[] = {"node.kubernetes.io/not-ready",
+                                           "node.kubernetes.io/unreachable"};
+// How long a worker's pod stays on such a node. Kubernetes' own default of 300 s is for services
+// that have replicas elsewhere; a job waits for each of its workers.
+constexpr int kStaysOnLostNodeSeconds = 30;
+
+// Whether the template says itself how long its pods stay: the rule is the API server's own.
+bool Tolerates(const Json& tolerations, const char* taint) {
+  for (const Json& toleration : tolerations) {
+    const std::string key = kube::FindString(toleration, {"key"});
+    const std::string effect = kube::FindString(toleration, {"effect"});
+    if ((key == taint || key.empty()) && (effect == "NoExecute" || effect.empty())) return true;
+  }
+  return false;
+}
+
 }  // namespace
+
+void LeaveLostNodesSoon(Json& spec) {
+  Json& tolerations = spec["tolerations"];
+  if (tolerations.is_null()) tolerations = Json::array();
+  if (!tolerations.is_array()) return;  // the API server says so
+  for (const char* taint : kLostNodeTaints) {
+    if (Tolerates(tolerations, taint)) continue;
+    tolerations.push_back({{"key", taint},
+                           {"operator", "Exists"},
+                           {"effect", "NoExecute"},
+                           {"tolerationSeconds", kStaysOnLostNodeSeconds}});
+  }
+}
 
 void MountVolume(Json& spec, Json& container, Json volume, const std::string& name,
                  const std::string& path, bool read_only) {

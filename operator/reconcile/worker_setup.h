@@ -32,6 +32,11 @@ std::vector<std::string> InstallLauncher(const Settings& settings, kube::Json& s
 // and a writable /tmp.
 void Restrict(kube::Json& spec, kube::Json& container);
 
+// Has the pod taken from a node that is lost, or not ready, much sooner than Kubernetes does by
+// default, so that it is replaced even where its launcher has never been heard of. A toleration for
+// such a node that the template has stays as it is.
+void LeaveLostNodesSoon(kube::Json& spec);
+
 // Mounts `volume` (a core/v1 Volume without its name) under this name and path.
 void MountVolume(kube::Json& spec, kube::Json& container, kube::Json volume,
                  const std::string& name, const std::string& path, bool read_only = false);

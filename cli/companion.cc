@@ -1,4 +1,4 @@
-#include "cli/bench_command.h"
+#include "cli/companion.h"
 
 #include <cerrno>
 #include <filesystem>
@@ -10,8 +10,7 @@
 
 namespace ringmaster::cli {
 
-int Bench(const std::string& name, std::vector<std::string> arguments) {
-  std::string program = "ringmaster-bench-" + name;
+int BecomeCompanion(std::string program, std::vector<std::string> arguments) {
   const auto directory = local::ProgramDirectory({program});
   if (!directory.ok()) return FailWith(directory.status());
   program = (std::filesystem::path(*directory) / program).string();

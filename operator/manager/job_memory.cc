@@ -1,0 +1,60 @@
+#include "operator/manager/job_memory.h"
+
+#include <algorithm>
+
+namespace ringmaster::manager {
+
+JobMemory::JobMemory(const Clock& clock, controller::Backoff stands)
+    : clock_(clock), stands_(stands) {}
+
+bool JobMemory::Meet(const kube::ObjectKey& key, const std::string& uid) {
+  const std::lock_guard lock(mutex_);
+  const auto [job, first] = jobs_.try_emplace(key);
+  const bool replaced = !first && job->second.uid != uid;
+  if (first || replaced) job->second = Job{.uid = uid};
+  return replaced;
+}
+
+void JobMemory::Forget(const kube::ObjectKey& key) {
+  const std::lock_guard lock(mutex_);
+  jobs_.erase(key);
+}
+
+bool JobMemory::Tried(const kube::ObjectKey& key) const {
+  const std::lock_guard lock(mutex_);
+  const auto job = jobs_.find(key);
+  return job != jobs_.end() && job->second.tried;
+}
+
+std::optional<reconcile::Refusal> JobMemory::Tell(const kube::ObjectKey& key) {
+  const std::lock_guard lock(mutex_);
+  const auto job = jobs_.find(key);
+  if (job == jobs_.end() || job->second.told == nullptr) return std::nullopt;
+  Told& told = *job->second.told;
+  if (!told.until) told.until = clock_.SteadyNow() + told.stands;
+  return told.refusal;
+}
+
+void JobMemory::NoteRefused(const kube::ObjectKey& key, const reconcile::Refusal& refusal) {
+  const std::lock_guard lock(mutex_);
+  Job& job = jobs_.at(key);
+  job.tried = true;
+  Duration stands = stands_.initial;
+  if (const Told* told = job.told.get()) {
+    if (told->refusal == refusal) return;
+    if (told->until && clock_.SteadyNow() < *told->until) return;
+    stands = told->until ? std::min(told->stands * 2, stands_.maximum) : told->stands;
+  }
+  job.told = std::make_unique<Told>(Told{refusal, stands, std::nullopt});
+}
+
+bool JobMemory::NoteTaken(const kube::ObjectKey& key) {
+  const std::lock_guard lock(mutex_);
+  Job& job = jobs_.at(key);
+  job.tried = true;
+  const bool told = job.told != nullptr;
+  job.told.reset();
+  return told;
+}
+
+}  // namespace ringmaster::manager

@@ -1,0 +1,68 @@
+// What a process remembers of jobs from one pass to the next. Nothing of it is needed to go on: a
+// process that has forgotten it, or never knew, tries again and finds out.
+//
+// What was refused is told in the status. Its words may be others each time (a webhook puts the
+// number of the request into them, a quota how much of it is used), and a status that is written
+// brings the next pass, which is refused in other words: a loop as quick as the API server. So a
+// refusal that has been told stands for a while before another takes its place, and for twice as
+// long each time that happens, up to a maximum.
+//
+// Thread-safe.
+#ifndef RINGMASTER_OPERATOR_MANAGER_JOB_MEMORY_H_
+#define RINGMASTER_OPERATOR_MANAGER_JOB_MEMORY_H_
+
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <unordered_map>
+
+#include "common/clock.h"
+#include "operator/controller/work_queue.h"
+#include "operator/kube/types.h"
+#include "operator/reconcile/observed.h"
+
+namespace ringmaster::manager {
+
+class JobMemory {
+ public:
+  // `stands` is how long a refusal stands. `clock` must outlive the memory.
+  explicit JobMemory(const Clock& clock, controller::Backoff stands = {std::chrono::seconds(1),
+                                                                       std::chrono::minutes(1)});
+
+  // Takes the job up, and forgets one that had its name before. Whether there was one.
+  bool Meet(const kube::ObjectKey& key, const std::string& uid);
+  void Forget(const kube::ObjectKey& key);
+
+  // Whether a decision for the job has been carried out, to its end or to a refusal.
+  bool Tried(const kube::ObjectKey& key) const;
+  // What is to be told of the last one; nothing where all of it was taken. From the first time that
+  // it is given out it stands.
+  std::optional<reconcile::Refusal> Tell(const kube::ObjectKey& key);
+
+  // Only of a job that was met. What came of the decision that was carried out:
+  void NoteRefused(const kube::ObjectKey& key, const reconcile::Refusal& refusal);
+  // Whether there was a refusal to be told, which is gone now.
+  bool NoteTaken(const kube::ObjectKey& key);
+
+ private:
+  struct Told {
+    reconcile::Refusal refusal;
+    Duration stands;
+    std::optional<SteadyTime> until;  // nothing before it was given out
+  };
+  struct Job {
+    std::string uid;
+    bool tried = false;
+    std::unique_ptr<Told> told;  // seldom there, and there may be many jobs
+  };
+
+  const Clock& clock_;
+  const controller::Backoff stands_;
+  mutable std::mutex mutex_;
+  std::unordered_map<kube::ObjectKey, Job> jobs_;  // guarded by mutex_
+};
+
+}  // namespace ringmaster::manager
+
+#endif  // RINGMASTER_OPERATOR_MANAGER_JOB_MEMORY_H_
