@@ -2,6 +2,7 @@
 
 #include <fstream>
 #include <string>
+#include <unistd.h>
 
 namespace ringmaster::launcher {
 
@@ -14,6 +15,10 @@ std::int64_t OomKills(const std::filesystem::path& control_groups) {
     }
   }
   return 0;
+}
+
+std::int64_t OwnOomKills() {
+  return ::getpid() == 1 ? OomKills() : 0;
 }
 
 }  // namespace ringmaster::launcher

@@ -13,6 +13,10 @@ namespace ringmaster::launcher {
 // of the kernel.
 std::int64_t OomKills(const std::filesystem::path& control_groups = "/sys/fs/cgroup");
 
+// The same of a container that is this process's own, as a pod's is: it is the first process there.
+// 0 where it is not: then others live there too, and it may have been one of theirs.
+std::int64_t OwnOomKills();
+
 }  // namespace ringmaster::launcher
 
 #endif  // RINGMASTER_LAUNCHER_OOM_KILLS_H_

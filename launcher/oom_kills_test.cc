@@ -11,7 +11,7 @@
 namespace ringmaster::launcher {
 namespace {
 
-class OomKillsTest : public testing::Test {
+class OomKillsTest : public ::testing::Test {
  protected:
   OomKillsTest() : folder_(*TemporaryFolder::Make()) {}
 

@@ -5,10 +5,10 @@
 #include <limits.h>
 #include <poll.h>
 #include <unistd.h>
+#include <utility>
 
 #include "common/log.h"
 #include "common/status.h"
-#include "launcher/oom_kills.h"
 
 namespace ringmaster::launcher {
 namespace {
@@ -24,8 +24,9 @@ bool OutputTakes(int wait_milliseconds) {
 
 }  // namespace
 
-Program::Program(EventLoop& loop, std::function<void(const ProgramEnd&)> ended)
-    : loop_(loop), ended_(std::move(ended)) {}
+Program::Program(EventLoop& loop, std::function<void(const ProgramEnd&)> ended,
+                 std::function<std::int64_t()> oom_kills)
+    : loop_(loop), ended_(std::move(ended)), oom_kills_(std::move(oom_kills)) {}
 
 Program::~Program() {
   Signal(SIGKILL);
@@ -40,14 +41,17 @@ absl::Status Program::Start(const SpawnRequest& request) {
   output_ = std::move(spawned.output);
   tail_.Clear();
   kill_at_ = SteadyTime::max();
-  oom_kills_ = OomKills();
+  oom_kills_before_ = oom_kills_();
+  killed_ = false;
   WatchOutput();
   log::Info("program started", {{"command", request.command.front()}, {"pid", pid_}});
   return absl::OkStatus();
 }
 
 void Program::Signal(int signal) {
-  if (running()) ::kill(-pid_, signal);
+  if (!running()) return;
+  if (signal == SIGKILL) killed_ = true;
+  ::kill(-pid_, signal);
 }
 
 void Program::Stop(Duration grace) {
@@ -113,7 +117,8 @@ void Program::Reaped(pid_t pid, int wait_status) {
   loop_.Unwatch(STDOUT_FILENO);
   output_.Reset();
   ProgramEnd end{ExitCodeOf(wait_status), tail_.Text()};
-  end.out_of_memory = end.exit_code == 128 + SIGKILL && OomKills() > oom_kills_;
+  end.out_of_memory =
+      end.exit_code == 128 + SIGKILL && !killed_ && oom_kills_() > oom_kills_before_;
   if (end.out_of_memory) {
     if (!end.last_lines.empty()) end.last_lines += '\n';
     end.last_lines += "killed by the kernel: the container has reached its memory limit";

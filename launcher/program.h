@@ -13,6 +13,7 @@
 #include "common/clock.h"
 #include "launcher/event_loop.h"
 #include "launcher/log_tail.h"
+#include "launcher/oom_kills.h"
 #include "launcher/spawn.h"
 
 namespace ringmaster::launcher {
@@ -20,14 +21,18 @@ namespace ringmaster::launcher {
 struct ProgramEnd {
   int exit_code = 0;  // 128+n for death by signal n
   std::string last_lines;
-  bool out_of_memory = false;  // the kernel killed it, or a child of it, for that
+  // The kernel killed it, or a child of it, for that. Never said of one that this object has
+  // killed, nor where the container is shared with others.
+  bool out_of_memory = false;
 };
 
 class Program {
  public:
   // `loop` must outlive the program; `ended` is called once for each successful Start, when the
   // program is reaped, what it left of its process group is killed and its output is passed on.
-  Program(EventLoop& loop, std::function<void(const ProgramEnd&)> ended);
+  // `oom_kills` counts what the kernel has killed here for want of memory, as OwnOomKills does.
+  Program(EventLoop& loop, std::function<void(const ProgramEnd&)> ended,
+          std::function<std::int64_t()> oom_kills = OwnOomKills);
   ~Program();  // kills it
 
   // As Spawn. Only while not running.
@@ -56,12 +61,14 @@ class Program {
 
   EventLoop& loop_;
   const std::function<void(const ProgramEnd&)> ended_;
+  const std::function<std::int64_t()> oom_kills_;
   pid_t pid_ = -1;
   UniqueFd output_;
   LogTail tail_{kTailLines, kTailLineBytes};
   EventLoop::TimerId kill_timer_ = 0;
   SteadyTime kill_at_{};
-  std::int64_t oom_kills_ = 0;  // when it started
+  std::int64_t oom_kills_before_ = 0;  // when it started
+  bool killed_ = false;                // by this object
 };
 
 }  // namespace ringmaster::launcher

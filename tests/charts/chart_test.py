@@ -47,7 +47,13 @@ class ChartTest(unittest.TestCase):
     maxDiff = None
 
     def test_lint_finds_nothing(self):
-        self.assertIn("0 chart(s) failed", tools.run(tools.helm(), "lint", "--strict", tools.CHART))
+        for helm in (tools.helm(), tools.helm3()):
+            self.assertIn("0 chart(s) failed", tools.run(helm, "lint", "--strict", tools.CHART))
+
+    def test_helm_3_renders_the_same(self):
+        for shape, arguments in SHAPES.items():
+            with self.subTest(shape):
+                self.assertEqual(objects(*arguments, by=tools.helm3), objects(*arguments))
 
     def test_every_shape_renders_and_no_object_is_there_twice(self):
         for shape, arguments in SHAPES.items():

@@ -57,11 +57,11 @@ class ReleaseTest(unittest.TestCase):
     def kubectl(cls, *arguments, **options):
         return tools.run(binaries.find("kubectl"), f"--kubeconfig={cls.kubeconfig}", *arguments, **options)
 
-    def helm(self, *arguments):
-        return tools.run(tools.helm(), f"--kubeconfig={self.kubeconfig}", "--namespace", NAMESPACE, *arguments)
+    def helm(self, *arguments, by=tools.helm):
+        return tools.run(by(), f"--kubeconfig={self.kubeconfig}", "--namespace", NAMESPACE, *arguments)
 
-    def install(self, chart, *arguments):
-        self.helm("upgrade", "--install", "--create-namespace", "ringmaster", chart, *arguments)
+    def install(self, chart, *arguments, **options):
+        return self.helm("upgrade", "--install", "--create-namespace", "ringmaster", chart, *arguments, **options)
 
     def names(self, kind):
         return [item["metadata"]["name"] for item in json.loads(self.kubectl("get", kind, "--all-namespaces", "-o", "json"))["items"]]
@@ -103,6 +103,17 @@ class ReleaseTest(unittest.TestCase):
         self.assertFalse([name for name in self.names("clusterroles") if "ringmaster" in name])
         self.install(tools.CHART)  # takes the definition that was left
         self.helm("uninstall", "ringmaster")
+
+    def test_helm_3_installs_it_and_helm_4_upgrades_that(self):
+        for helm in (tools.helm, tools.helm3):
+            self.assertIn("kind: Deployment", self.install(tools.CHART, "--dry-run=server", by=helm))
+        self.assertNotIn("ringmaster", self.names("deployments"))
+        self.install(tools.CHART, by=tools.helm3)
+        self.addCleanup(self.helm, "uninstall", "ringmaster")
+        self.install(tools.CHART, "--set", "replicas=1")
+        self.assertEqual([release["revision"] for release in json.loads(self.helm("list", "-o", "json", by=tools.helm3))], ["2"])
+        deployment = json.loads(self.kubectl("get", "deployment", "ringmaster", "--namespace", NAMESPACE, "-o", "json"))
+        self.assertEqual(deployment["spec"]["replicas"], 1)
 
     def test_accounts_may_do_what_they_must_and_no_more(self):
         self.install(tools.CHART, "--set", f"watchNamespace={WATCHED}")

@@ -1,4 +1,4 @@
-"""What the chart's tests need: helm, of tests/cluster; promtool and prometheus, of Debian's package; and the Prometheus operator's definitions,
+"""What the chart's tests need: helm 4 and 3, of tests/cluster; promtool and prometheus, of Debian's package; and the Prometheus operator's definitions,
 of its Go module.
 
 The package is taken apart into a cache, not installed: no root, and no service that starts. `tools.py` makes all of them; a test only finds
@@ -24,12 +24,18 @@ HOW = "`make charts` makes it"
 
 
 def helm():
-    if shutil.which("helm"):
-        return "helm"
+    return "helm" if shutil.which("helm") else _built("helm")
+
+
+def helm3():
+    return _built("helm3")
+
+
+def _built(name):
     try:
-        return binaries.find("helm")
+        return binaries.find(name)
     except binaries.Missing:
-        raise unittest.SkipTest(f"helm is not there; {HOW}")
+        raise unittest.SkipTest(f"{name} is not there; {HOW}")
 
 
 def promtool():
@@ -66,13 +72,13 @@ def run(*command, stdin=None, check=True):
     return done.stdout
 
 
-def template(*arguments, namespace="ringmaster-system", check=True):
-    return run(helm(), "template", "ringmaster", CHART, "--namespace", namespace, *arguments, check=check)
+def template(*arguments, namespace="ringmaster-system", check=True, by=helm):
+    return run(by(), "template", "ringmaster", CHART, "--namespace", namespace, *arguments, check=check)
 
 
 def make():
     try:
-        helm()
+        helm(), helm3()
     except unittest.SkipTest:
         binaries.build("helm")
     try:

@@ -28,14 +28,18 @@ absl::Status Advance(Runner& runner, const Command& command, std::string* output
   return absl::OkStatus();
 }
 
-// fail call=<n> [error=unavailable|conflict] [answer=lost]
+absl::Status ErrorNamed(const std::string& name) {
+  if (name == "conflict") return absl::AbortedError("the object has changed");
+  if (name == "forbidden") return absl::PermissionDeniedError("exceeded quota: pods");
+  return absl::UnavailableError("connection reset");
+}
+
+// fail call=<n> [error=unavailable|conflict|forbidden] [answer=lost]
 // The n-th change that the operator makes from now fails. With answer=lost it is made, and only
 // the answer does not arrive.
 absl::Status Fail(Runner& runner, const Command& command, std::string*) {
-  const absl::Status error = command.Option("error") == "conflict"
-                                 ? absl::AbortedError("the object has changed")
-                                 : absl::UnavailableError("connection reset");
-  runner.world().client().FailCall(static_cast<int>(command.Number("call", 1)), error,
+  runner.world().client().FailCall(static_cast<int>(command.Number("call", 1)),
+                                   ErrorNamed(command.Option("error")),
                                    command.Option("answer") == "lost");
   return absl::OkStatus();
 }

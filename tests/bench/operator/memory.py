@@ -55,6 +55,8 @@ def finished(cluster):
             item["metadata"].pop(field, None)
     job["metadata"]["name"], pod["metadata"]["name"] = "done-NUMBER", "done-NUMBER-0-0"
     pod["metadata"]["labels"]["training.ringmaster.dev/job"] = "done-NUMBER"
+    job["status"]["selector"] = "training.ringmaster.dev/job=done-NUMBER"
+    job["status"]["members"][0]["pod"] = pod["metadata"]["name"]
     pod["metadata"]["ownerReferences"] = [{**owner, "name": "done-NUMBER", "uid": "OWNER"}]
     return job, pod
 

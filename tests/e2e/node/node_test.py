@@ -1,10 +1,13 @@
 #!/usr/bin/env python3
 """The project on two real nodes: its images, its chart, the example's manifest as it is; then bad days. The bits are always a laptop's."""
 import json
+import tarfile
 
 import yaml
 
-from node_test_case import DIGITS, SANDBOX_IMAGE, SYSTEM, NodeTest, main
+from node_test_case import CHARTS, DIGITS, IMAGES, SANDBOX_IMAGE, SYSTEM, NodeTest, main
+import tools
+from testing import BIN
 
 OPERATORS = "--selector=app.kubernetes.io/component=operator"
 
@@ -24,6 +27,19 @@ class OnRealNodes(NodeTest):
         nodes = {item["spec"]["nodeName"] for item in self.get("pods")["items"]}
         self.assertEqual(nodes, {"node-0", "node-1"})
         self.assertEqual(self.causes(), {})
+
+    def test_what_is_installed_came_from_a_registry_as_it_was_built(self):
+        self.kubectl("apply", "-f", str(DIGITS))
+        self.wait_for_end()
+        for image, pods in (("operator", self.operators()), ("worker", {item["metadata"]["name"]: item for item in self.get("pods")["items"]})):
+            archive, = (BIN.parent / "test-images").glob(f"ringmaster-{image}-*.tar")
+            with tarfile.open(archive) as tar:
+                built, = json.load(tar.extractfile("index.json"))["manifests"]
+            ran = {status["imageID"] for pod in pods.values() for status in pod["status"]["containerStatuses"]}
+            self.assertEqual(ran, {f"{IMAGES}/ringmaster-{image}@{built['digest']}"})
+        pushed, = CHARTS.glob("*.tgz")
+        tools.run(tools.helm(), "pull", "--plain-http", f"oci://{IMAGES}/ringmaster", "--destination", self.folder)
+        self.assertEqual((self.folder / pushed.name).read_bytes(), pushed.read_bytes())
 
     def test_the_launcher_is_process_1_of_a_container_that_can_do_nothing_else(self):
         expected = self.long_job()

@@ -15,13 +15,14 @@ import yaml
 
 TESTS = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(TESTS / folder) for folder in ("support", "cluster", "charts", "integration/kubernetes", "e2e")]
-import tools  # noqa: E402
 from cluster_test_case import kubectl  # noqa: E402
-from node import SANDBOX_IMAGE  # noqa: E402,F401
+from node import REGISTRY, SANDBOX_IMAGE  # noqa: E402,F401
 from ringmaster_run import RINGMASTER, WEIGHTS  # noqa: E402
 from testing import ROOT, main, processes, wait_until  # noqa: E402,F401
 
 SYSTEM = "ringmaster-system"
+IMAGES = f"{REGISTRY}/team"  # where `install` pushes images and chart
+CHARTS = pathlib.Path("/run/charts")  # what it pushed
 DIGITS = ROOT / "examples/digits/job.yaml"
 PATIENCE = 240  # seconds for any one wait
 RESTRICTED = {"pod-security.kubernetes.io/enforce": "restricted"}
@@ -35,10 +36,6 @@ class NodeTest(unittest.TestCase):
     def setUpClass(cls):
         cls.folder = pathlib.Path(tempfile.mkdtemp(prefix="ringmaster-node-"))
         cls.addClassCleanup(shutil.rmtree, cls.folder, ignore_errors=True)
-        kubectl("apply", "-f", "-", stdin=json.dumps(namespace(SYSTEM)))
-        # The images are on the nodes and in no registry.
-        tools.run(tools.helm(), f"--kubeconfig={os.environ['RINGMASTER_TEST_KUBECONFIG']}", "upgrade", "--install", "ringmaster", tools.CHART,
-                  "--namespace", SYSTEM, "--set", "registry=localhost,image.pullPolicy=Never", "--wait", "--timeout", f"{PATIENCE}s")
 
     def setUp(self):
         made = kubectl("create", "-o", "json", "-f", "-", stdin=json.dumps(namespace()))

@@ -1,6 +1,11 @@
-"""Stands between the operator and the API server, lets through, and on request misbehaves: as a slow, overloaded, restarted or absent one."""
+"""Stands between the operator and the API server, lets through, and on request misbehaves: as a slow, overloaded, restarted or absent one.
+
+Or as one with another clock: then every time that the operator reads is shifted, and every time that it writes is shifted back.
+"""
+import datetime
 import http.client
 import http.server
+import re
 import socket
 import ssl
 import sys
@@ -8,6 +13,15 @@ import threading
 import urllib.parse
 
 WRITES = ("POST", "PUT", "PATCH", "DELETE")
+TIME = re.compile(rb'(?<=")(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)((?:\.\d+)?Z)(?=")')
+
+
+def shifted(text, seconds):
+    """JSON with all of its times later by so many seconds."""
+    def later(found):
+        time = datetime.datetime.fromisoformat(found[1].decode()) + datetime.timedelta(seconds=seconds)
+        return time.isoformat().encode() + found[2]
+    return TIME.sub(later, text) if seconds else text
 
 
 class ApiProxy:
@@ -21,6 +35,7 @@ class ApiProxy:
         self.away = False
         self.answer = lambda method, path: None  # a status code instead of the real answer
         self.after_write = lambda method, path, body: None  # the real server has taken it; the operator has no answer yet
+        self.shift = 0  # seconds by which the server's clock is ahead of the operator's
         self.halve = lambda method, path: False  # half of the answer, then the connection breaks
         self.writes = []  # (method, path) that the real server has taken
         proxy = self
@@ -111,9 +126,10 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         if instead:
             self._refuse(instead)
             return
-        headers = {name: value for name, value in self.headers.items() if name.lower() not in ("host", "connection", "content-length")}
+        dropped = ("host", "connection", "content-length", "accept-encoding")  # what is not packed can be shifted
+        headers = {name: value for name, value in self.headers.items() if name.lower() not in dropped}
         try:
-            connection, answer = proxy.ask(method, self.path, body, headers)
+            connection, answer = proxy.ask(method, self.path, body and shifted(body, -proxy.shift), headers)
         except (OSError, http.client.HTTPException):
             self.close_connection = True
             return
@@ -147,7 +163,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
                 self.send_header(name, value)
         length = answer.getheader("Content-Length")
         if length is not None or halve:
-            text = answer.read()
+            text = shifted(answer.read(), self.proxy.shift)
             self.send_header("Content-Length", str(len(text)))
             self.end_headers()
             self.wfile.write(text[:len(text) // 2] if halve else text)
@@ -155,8 +171,13 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             return
         self.send_header("Transfer-Encoding", "chunked")
         self.end_headers()
-        while True:
-            text = answer.read1(65536)
-            self.wfile.write(b"%x\r\n%s\r\n" % (len(text), text))
-            if not text:
-                return
+        if self.proxy.shift:
+            for line in answer:  # a watch's event is one
+                self._chunk(shifted(line, self.proxy.shift))
+        else:
+            while text := answer.read1(65536):
+                self._chunk(text)
+        self._chunk(b"")
+
+    def _chunk(self, text):
+        self.wfile.write(b"%x\r\n%s\r\n" % (len(text), text))

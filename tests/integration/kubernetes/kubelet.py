@@ -36,6 +36,8 @@ class Kubelet:
         self._running = {}  # pod UID: _Pod
         self._cut_off = set()  # names of pods that nothing is done for, as when their node is cut off
         self._waiting = {}  # image: (reason, message) why containers of it do not start
+        self._warnings = {}  # image: (reason, message) of the event about pods that do not start
+        self._warned = set()  # pod UIDs
         self._mutex = threading.Lock()
         self._stopped = threading.Event()
         self.trouble = []  # what went wrong in the kubelet itself
@@ -53,14 +55,17 @@ class Kubelet:
 
     # What happens to pods.
 
-    def withhold(self, image, reason, message):
-        """Containers of the image do not start."""
+    def withhold(self, image, reason, message, warning=None):
+        """Containers of the image do not start; `warning` is the (reason, message) of an event about their pods."""
         with self._mutex:
             self._waiting[image] = (reason, message)
+            if warning:
+                self._warnings[image] = warning
 
     def provide(self, image):
         with self._mutex:
             self._waiting.pop(image, None)
+            self._warnings.pop(image, None)
 
     def cut_off(self, name):
         """The pod's node is not heard of any more; its processes go on."""
@@ -144,6 +149,9 @@ class Kubelet:
             reason, message = self._waiting[container["image"]]
             self._write(item["metadata"]["name"], {**started, "containerStatuses": [
                 _container_status(container, {"waiting": {"reason": reason, "message": message}})]})
+            if container["image"] in self._warnings and uid not in self._warned:
+                self._warn(item, *self._warnings[container["image"]])
+                self._warned.add(uid)
             return
         pod = _Pod(item, self._address(self._next), self._address(0))
         self._next += 1
@@ -181,6 +189,14 @@ class Kubelet:
             self._report(pod)
         self._api.delete(f"{self._path}/pods/{item['metadata']['name']}",
                          {"gracePeriodSeconds": 0, "preconditions": {"uid": uid}})
+
+    def _warn(self, item, reason, message):
+        metadata, now = item["metadata"], _now()
+        self._api.post(f"{self._path}/events", {
+            "apiVersion": "v1", "kind": "Event", "metadata": {"generateName": f"{metadata['name']}.", "namespace": metadata["namespace"]},
+            "involvedObject": {"apiVersion": "v1", "kind": "Pod", **{key: metadata[key] for key in ("namespace", "name", "uid", "resourceVersion")}},
+            "type": "Warning", "reason": reason, "message": message, "source": {"component": "kubelet", "host": item["spec"]["nodeName"]},
+            "firstTimestamp": now, "lastTimestamp": now, "count": 1})
 
     def _write(self, name, status):
         self._api.patch(f"{self._path}/pods/{name}/status", {"status": status})

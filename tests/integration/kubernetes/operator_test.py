@@ -27,6 +27,8 @@ class OperatorPods(OperatorTest):
         self.assertEqual(environment["RINGMASTER_RENDEZVOUS_CA"].encode(), self.rendezvous_secret()["tls.crt"])
         self.assertEqual(environment["RINGMASTER_TOKEN_FILE"], "/var/run/secrets/ringmaster.dev/token")
         self.assertFalse(spec["automountServiceAccountToken"])
+        self.assertEqual({(each["key"], each["effect"], each["tolerationSeconds"]) for each in spec["tolerations"]},
+                         {(f"node.kubernetes.io/{taint}", "NoExecute", 30) for taint in ("not-ready", "unreachable")})
         token = next(volume for volume in spec["volumes"] if volume["name"] == "ringmaster-token")
         self.assertEqual(token["projected"]["sources"][0]["serviceAccountToken"]["audience"], AUDIENCE)
         self.assertEqual(pods["digits-0-0"]["metadata"]["ownerReferences"][0]["uid"], self.get("tj", "digits")["metadata"]["uid"])
@@ -53,22 +55,56 @@ class OperatorPods(OperatorTest):
 
 
 class OperatorOfAnotherVersion(OperatorTest):
-    """CTest runs this one alone: the definition is the whole cluster's."""
+    """CTest runs these alone: the definition is the whole cluster's."""
 
-    def test_one_that_is_older_than_the_definition_says_so_and_ends(self):
-        newer = json.loads(kubectl("create", "--dry-run=client", "-o", "json", "-f", str(CRD)))
-        fields = newer["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]
-        fields["tomorrow"] = {"type": "string", "default": "yes"}
+    def setUp(self):
+        super().setUp()
         self.addCleanup(self.apply_definition, CRD.read_text(encoding="utf-8"))
-        self.apply_definition(json.dumps(newer))
-        operator = self.start_operator()
-        self.assertEqual(operator.process.wait(timeout=120), 1)
-        log = operator.log.read_text(encoding="utf-8")
-        self.assertIn("is newer than this operator, which does not know spec.tomorrow", log)
+
+    def change_definition(self, change):
+        """Puts the definition in place with `change(the properties of spec)` made to it."""
+        definition = json.loads(kubectl("create", "--dry-run=client", "-o", "json", "-f", str(CRD)))
+        change(definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"])
+        self.apply_definition(json.dumps(definition))
 
     @staticmethod
     def apply_definition(text):
         kubectl("apply", "--server-side", "--force-conflicts", "-f", "-", stdin=text)
+
+    @staticmethod
+    def make_newer(fields):
+        fields["tomorrow"] = {"type": "string", "default": "yes"}
+
+    def end_of(self, operator):
+        """What it says at its end, which must come by itself."""
+        self.assertEqual(operator.process.wait(timeout=120), 1)
+        return operator.log.read_text(encoding="utf-8")
+
+    def test_one_that_is_older_than_the_definition_says_so_and_ends(self):
+        self.change_definition(self.make_newer)
+        self.assertIn("is newer than this operator, which does not know spec.tomorrow", self.end_of(self.start_operator()))
+
+    def test_one_that_is_newer_than_the_definition_says_so_and_ends(self):
+        self.change_definition(lambda fields: fields.pop("startDeadlineSeconds"))
+        said = self.end_of(self.start_operator())
+        self.assertIn("is older than this operator, it lacks spec.startDeadlineSeconds", said)
+        self.assertIn("kubectl apply --server-side -f crds/", said)
+
+    def test_one_that_runs_ends_when_another_definition_is_applied_and_fails_no_job(self):
+        leader = self.start_operator("operator-0")
+        leader.wait_until_it_leads()
+        standby = self.start_operator("operator-1")
+        standby.wait_until_ready()
+        self.apply(job())
+        pods = self.wait_for_pods("digits-0-0", "digits-1-0")
+        self.change_definition(self.make_newer)
+        wait_until(lambda: "tomorrow" in self.get("tj", "digits")["spec"], "the API server to give the job the field", between=LOOK)
+        self.kubectl("annotate", "tj", "digits", "touched=yes")  # the operator is told of it
+        for operator in (leader, standby):
+            self.assertIn("is newer than this operator, which does not know spec.tomorrow", self.end_of(operator))
+        self.assertNotIn("completionTime", self.get("tj", "digits")["status"])
+        self.assertEqual({name: pod["metadata"]["uid"] for name, pod in self.pods().items()},
+                         {name: pod["metadata"]["uid"] for name, pod in pods.items()})
 
 
 class OperatorWorkers(OperatorTest):

@@ -17,14 +17,19 @@ class BehindAProxy(StoryTest):
     operator_flags = ()
 
     def write_kubeconfig(self, account):
-        path = super().write_kubeconfig(account)
-        view = json.loads(path.read_text())
-        cluster = view["clusters"][0]["cluster"]
-        self.proxy = ApiProxy(cluster["server"], base64.b64decode(cluster["certificate-authority-data"]).decode())
-        self.addCleanup(self.proxy.close)
-        view["clusters"][0]["cluster"] = {"server": self.proxy.address}
-        path.write_text(json.dumps(view))
+        self.proxy, path = self.put_proxy_before(super().write_kubeconfig(account))
         return path
+
+    def put_proxy_before(self, kubeconfig):
+        """A proxy, and a kubeconfig that leads through it to where the given one leads."""
+        view = json.loads(kubeconfig.read_text())
+        cluster = view["clusters"][0]["cluster"]
+        proxy = ApiProxy(cluster["server"], base64.b64decode(cluster["certificate-authority-data"]).decode())
+        self.addCleanup(proxy.close)
+        view["clusters"][0]["cluster"] = {"server": proxy.address}
+        path = kubeconfig.with_name(f"proxy-{proxy.address.rsplit(':', 1)[1]}.kubeconfig")
+        path.write_text(json.dumps(view))
+        return proxy, path
 
     def created(self, resource):
         """The paths of the POSTs of this resource that the API server has taken."""
@@ -106,6 +111,21 @@ class Killed(BehindAProxy):
         self.kubectl("patch", "tj", "story", "--type=merge", "-p", '{"spec": {"ttlSecondsAfterFinished": 1}}')
         self.until(lambda: self.job() is None, "the end of the job")
         self.assertGreater(self.starts, 8, "the operator was hardly killed")
+
+    def test_an_eviction_a_worker_out_of_memory_and_one_deleted_by_hand(self):
+        self.apply(program(FOREVER, restart={"code": 0, "unknown": 0, "nodeLost": 0}))
+        self.until_running(members=2)
+        self.kubelet.evict("story-0-0")
+        self.until_running(members=2, round_=2)
+        self.kubelet.run_out_of_memory("story-1-0")
+        self.until_running(members=2, round_=3)
+        self.kubectl("delete", "pod", "story-0-1", "--wait=false")
+        self.until_running(members=2, round_=4)
+        self.until(lambda: sorted(self.pods(with_deleted=True)) == ["story-0-2", "story-1-1"], "the end of those that were replaced")
+        self.assertEqual(self.status()["restarts"]["byCause"], {"Preemption": 2, "OutOfMemory": 1})
+        self.assertEqual(len(self.created("pods")), 5, self.created("pods"))
+        self.assertEqual(len(self.created("services")), 1)
+        self.assertGreater(self.starts, 10, "the operator was hardly killed")
 
     def test_failures_past_the_budget(self):
         self.apply(program(["sh", "-c", 'case $RINGMASTER_POD_NAME in story-1-*) exit 1;; esac; exec sleep 1000'], restart={"code": 1},

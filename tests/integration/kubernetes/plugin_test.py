@@ -299,6 +299,34 @@ class PluginStory(PluginTest, StoryTest):
         self.assertEqual(self.pods(with_deleted=True), {})
         self.assertIn("RoundStarted", self.ok("events", "story"))  # they outlive it
 
+    def shown(self, *words):
+        """What `get` shows of the job once all of `words` are in it."""
+        last = []
+
+        def there():
+            last[:] = [self.ok("get", "story")]
+            return all(word in last[0] for word in words)
+        self.wait(there, lambda: f"{words} in {last}")
+        return last[0]
+
+    def test_get_tells_what_the_kubelet_says_of_pods_that_do_not_start(self):
+        missing = 'MountVolume.SetUp failed for volume "settings" : configmap "settings" not found'
+        self.kubelet.withhold("mine", "ContainerCreating", "", warning=("FailedMount", missing))
+        self.submit(program(FOREVER))
+        shown = self.shown("story-0-0, story-1-0", missing)
+        self.assertRegex(shown, r"(?m)^  PENDING +LAST SEEN +WARNING +MESSAGE$")
+        self.assertRegex(shown, r"(?m)^  story-0-0, story-1-0 +[0-9.]+ m?s +FailedMount +MountVolume")
+        self.kubelet.provide("mine")
+        self.wait_for_round(1, members=2)
+        self.assertNotIn("FailedMount", self.ok("get", "story"))
+
+    def test_get_tells_what_the_scheduler_says_of_pods_that_find_no_node(self):
+        item = program(FOREVER, workers=1)
+        item["spec"]["workers"]["template"]["spec"]["nodeSelector"] = {"disk": "none-has-this"}
+        self.ok("submit", "-f", self.write(item))
+        shown = self.shown("FailedScheduling")
+        self.assertRegex(shown, r"(?m)^  story-0-0 +[0-9.]+ m?s +FailedScheduling +\d+/\d+ nodes are available: .* didn't match")
+
     def test_delete_that_is_waited_for_in_vain_names_what_is_left(self):
         self.submit(program(FOREVER, workers=1))
         self.wait_for_round(1, members=1)
