@@ -1,36 +1,18 @@
 #include "runtime/collectives/add.h"
 
-#include <cstring>
-#include <limits>
+#include <algorithm>
+#include <span>
+
+#include "runtime/collectives/compression/half_convert.h"
+#include "runtime/collectives/elementwise.h"
 
 namespace ringmaster::collectives {
 namespace {
 
 template <typename T>
-T AddOne(T left, T right) {
-  const T sum = left + right;
-  return sum == sum ? sum : std::numeric_limits<T>::quiet_NaN();
-}
-
-// Explicit vectors, because at -O2 the compiler would not make any, and could not where arrays
-// overlap.
-template <typename T>
 void AddAll(T* out, const T* left, const T* right, size_t count) {
-  constexpr size_t kBytes = 64;
-  constexpr size_t kLanes = kBytes / sizeof(T);
-  typedef T Vector __attribute__((vector_size(kBytes)));
-  const Vector nan = Vector{} + std::numeric_limits<T>::quiet_NaN();
-  size_t i = 0;
-  for (; i + kLanes <= count; i += kLanes) {
-    Vector a;
-    Vector b;
-    std::memcpy(&a, left + i, kBytes);
-    std::memcpy(&b, right + i, kBytes);
-    Vector sum = a + b;
-    sum = sum == sum ? sum : nan;
-    std::memcpy(out + i, &sum, kBytes);
-  }
-  for (; i < count; ++i) out[i] = AddOne(left[i], right[i]);
+  Elementwise<T, Sum>(reinterpret_cast<std::byte*>(out), reinterpret_cast<const std::byte*>(left),
+                      reinterpret_cast<const std::byte*>(right), count);
 }
 
 }  // namespace
@@ -41,6 +23,30 @@ void Add(float* out, const float* left, const float* right, size_t count) {
 
 void Add(double* out, const double* left, const double* right, size_t count) {
   AddAll(out, left, right, count);
+}
+
+void Add(BFloat16* out, const BFloat16* left, const BFloat16* right, size_t count) {
+  constexpr size_t kAtOnce = 256;  // stays in the nearest cache
+  float a[kAtOnce];
+  float b[kAtOnce];
+  for (size_t done = 0; done < count; done += kAtOnce) {
+    const size_t n = std::min(kAtOnce, count - done);
+    Decode(std::span(left + done, n), std::span(a, n));
+    Decode(std::span(right + done, n), std::span(b, n));
+    AddAll(a, a, b, n);
+    Encode(std::span<const float>(a, n), std::span(out + done, n));
+  }
+}
+
+void Add(HalfBlock* out, const HalfBlock* left, const HalfBlock* right, size_t count) {
+  float a[HalfBlock::kValues];
+  float b[HalfBlock::kValues];
+  for (size_t i = 0; i < count; ++i) {
+    DecodeBlock(left[i], a);
+    DecodeBlock(right[i], b);
+    AddAll(a, a, b, HalfBlock::kValues);
+    EncodeBlock(a, &out[i]);
+  }
 }
 
 }  // namespace ringmaster::collectives

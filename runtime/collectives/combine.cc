@@ -1,78 +1,19 @@
 #include "runtime/collectives/combine.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
-#include <limits>
+#include <span>
 #include <type_traits>
 
 #include "common/check.h"
+#include "runtime/collectives/compression/half_convert.h"
+#include "runtime/collectives/elementwise.h"
 
 namespace ringmaster::collectives {
 namespace {
 
-constexpr size_t kVectorBytes = 64;
 constexpr size_t kBlock = 256;  // 16-bit floats that are widened at a time
-
-// Each works on numbers and on vectors of them. By reference, because passing such vectors by value
-// depends on the instruction set. kSelects: a NaN on the left would be lost.
-struct Sum {
-  static constexpr bool kSelects = false;
-  template <typename V>
-  static void Of(const V& a, const V& b, V& out) {
-    out = a + b;
-  }
-};
-struct Product {
-  static constexpr bool kSelects = false;
-  template <typename V>
-  static void Of(const V& a, const V& b, V& out) {
-    out = a * b;
-  }
-};
-struct Min {
-  static constexpr bool kSelects = true;
-  template <typename V>
-  static void Of(const V& a, const V& b, V& out) {
-    out = a < b ? a : b;
-  }
-};
-struct Max {
-  static constexpr bool kSelects = true;
-  template <typename V>
-  static void Of(const V& a, const V& b, V& out) {
-    out = a > b ? a : b;
-  }
-};
-
-// Steps of one V (a T, or a vector of them) from byte `at` on, as many as fit. Returns where it
-// stopped.
-template <typename T, typename Op, typename V>
-size_t Steps(std::byte* out, const std::byte* left, const std::byte* right, size_t bytes,
-             size_t at) {
-  for (; at + sizeof(V) <= bytes; at += sizeof(V)) {
-    V a;
-    V b;
-    V result;
-    std::memcpy(&a, left + at, sizeof(V));
-    std::memcpy(&b, right + at, sizeof(V));
-    Op::Of(a, b, result);
-    if constexpr (std::is_floating_point_v<T>) {
-      const V nan = V{} + std::numeric_limits<T>::quiet_NaN();
-      result = result == result ? result : nan;
-      if constexpr (Op::kSelects) result = a == a ? result : nan;
-    }
-    std::memcpy(out + at, &result, sizeof(V));
-  }
-  return at;
-}
-
-template <typename T, typename Op>
-void Apply(std::byte* out, const std::byte* left, const std::byte* right, size_t count) {
-  typedef T Vector __attribute__((vector_size(kVectorBytes)));
-  const size_t bytes = count * sizeof(T);
-  const size_t at = Steps<T, Op, Vector>(out, left, right, bytes, 0);
-  Steps<T, Op, T>(out, left, right, bytes, at);
-}
 
 float WidenOne(Float16 value) {
   return ToFloat(value);
@@ -100,6 +41,19 @@ T NarrowOne(Wide value) {
   }
 }
 
+void WidenBlock(const Float16* values, float* wide, size_t count) {
+  FromHalves(values, 1, wide, count);
+}
+void WidenBlock(const BFloat16* values, float* wide, size_t count) {
+  Decode(std::span(values, count), std::span(wide, count));
+}
+void NarrowBlock(const float* wide, Float16* values, size_t count) {
+  ToHalves(wide, 1, values, count);
+}
+void NarrowBlock(const float* wide, BFloat16* values, size_t count) {
+  Encode(std::span(wide, count), std::span(values, count));
+}
+
 template <typename T, typename Op>
 void ApplyWide(std::byte* out, const std::byte* left, const std::byte* right, size_t count) {
   T values[kBlock];
@@ -108,12 +62,12 @@ void ApplyWide(std::byte* out, const std::byte* left, const std::byte* right, si
   for (size_t at = 0; at < count; at += kBlock) {
     const size_t n = std::min(kBlock, count - at);
     std::memcpy(values, left + at * sizeof(T), n * sizeof(T));
-    for (size_t i = 0; i < n; ++i) a[i] = WidenOne(values[i]);
+    WidenBlock(values, a, n);
     std::memcpy(values, right + at * sizeof(T), n * sizeof(T));
-    for (size_t i = 0; i < n; ++i) b[i] = WidenOne(values[i]);
+    WidenBlock(values, b, n);
     auto* bytes = reinterpret_cast<std::byte*>(a);
-    Apply<float, Op>(bytes, bytes, reinterpret_cast<std::byte*>(b), n);
-    for (size_t i = 0; i < n; ++i) values[i] = NarrowOne<T>(a[i]);
+    Elementwise<float, Op>(bytes, bytes, reinterpret_cast<std::byte*>(b), n);
+    NarrowBlock(a, values, n);
     std::memcpy(out + at * sizeof(T), values, n * sizeof(T));
   }
 }
@@ -145,13 +99,13 @@ void ApplyTo(ElementType type, std::byte* out, const std::byte* left, const std:
              size_t count) {
   Dispatch(type, [&]<typename T>(T) {
     if constexpr (std::is_floating_point_v<T>) {
-      Apply<T, Op>(out, left, right, count);
+      Elementwise<T, Op>(out, left, right, count);
     } else if constexpr (!std::is_integral_v<T>) {
       ApplyWide<T, Op>(out, left, right, count);
     } else if constexpr (kWraps) {
-      Apply<std::make_unsigned_t<T>, Op>(out, left, right, count);
+      Elementwise<std::make_unsigned_t<T>, Op>(out, left, right, count);
     } else {
-      Apply<T, Op>(out, left, right, count);
+      Elementwise<T, Op>(out, left, right, count);
     }
   });
 }
@@ -191,24 +145,32 @@ ElementType WideTypeOf(ElementType type) {
   }
 }
 
-void Widen(ConstElements values, Elements wide) {
+double AverageScale(ElementType type, int count) {
+  const bool same_range =
+      type == ElementType::kBF16 || type == ElementType::kF32 || type == ElementType::kF64;
+  return same_range ? 1.0 / static_cast<double>(std::bit_ceil(static_cast<unsigned>(count))) : 1.0;
+}
+
+void Widen(ConstElements values, Elements wide, double scale) {
   RM_CHECK(values.count() == wide.count(), "widened into another length");
   Dispatch(values.type(), [&]<typename T>(T) {
     using Wide = decltype(WidenOne(T{}));
     const auto* from = reinterpret_cast<const T*>(values.data());
     auto* to = reinterpret_cast<Wide*>(wide.data());
-    for (size_t i = 0; i < values.count(); ++i) to[i] = WidenOne(from[i]);
+    const auto factor = static_cast<Wide>(scale);
+    for (size_t i = 0; i < values.count(); ++i) to[i] = WidenOne(from[i]) * factor;
   });
 }
 
-void DivideAndNarrow(ConstElements wide, int divisor, Elements values) {
+void DivideAndNarrow(ConstElements wide, int divisor, Elements values, double scale) {
   RM_CHECK(values.count() == wide.count(), "narrowed into another length");
   Dispatch(values.type(), [&]<typename T>(T) {
     using Wide = decltype(WidenOne(T{}));
     const auto* from = reinterpret_cast<const Wide*>(wide.data());
     auto* to = reinterpret_cast<T*>(values.data());
+    const auto factor = static_cast<Wide>(1 / scale);
     for (size_t i = 0; i < values.count(); ++i)
-      to[i] = NarrowOne<T>(from[i] / static_cast<Wide>(divisor));
+      to[i] = NarrowOne<T>(from[i] / static_cast<Wide>(divisor) * factor);
   });
 }
 

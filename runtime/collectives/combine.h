@@ -12,6 +12,7 @@ namespace ringmaster::collectives {
 // Integers wrap around. A NaN makes the result NaN, the quiet one without payload, in every
 // reduction.
 enum class Reduction : uint8_t { kSum, kAverage, kMin, kMax, kProduct };
+inline constexpr size_t kReductions = 5;
 
 // "sum", "average", "min", "max", "product".
 const char* NameOf(Reduction reduction);
@@ -30,12 +31,20 @@ struct Combiner {
 // it is rounded once: int64 for the integers, float for the 16-bit floats, else the type itself.
 ElementType WideTypeOf(ElementType type);
 
-// wide = values, in WideTypeOf. The same count.
-void Widen(ConstElements values, Elements wide);
+// What the values of an average over `count` of them are multiplied by before they are summed, so
+// that the sum overflows nowhere: a power of two, at most 1 / count, where the sum's type has no
+// greater range than theirs (bf16, f32, f64), else 1. Exact, but for values so small that they
+// become subnormal: below 2^-1022 of an f64, 2^-126 of the others, each times `count`, some of the
+// last digits are lost.
+double AverageScale(ElementType type, int count);
 
-// values = wide / divisor; of integers the part before the point. May be the same memory where the
-// types are the same.
-void DivideAndNarrow(ConstElements wide, int divisor, Elements values);
+// wide = values * scale, in WideTypeOf; a scale is for floats. The same count. May be the same
+// memory where the types are the same.
+void Widen(ConstElements values, Elements wide, double scale = 1);
+
+// values = wide / divisor / scale; of integers the part before the point. May be the same memory
+// where the types are the same.
+void DivideAndNarrow(ConstElements wide, int divisor, Elements values, double scale = 1);
 
 }  // namespace ringmaster::collectives
 

@@ -3,9 +3,13 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <random>
+#include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
+
+#include "runtime/collectives/elementwise.h"
 
 namespace ringmaster::collectives {
 namespace {
@@ -81,6 +85,52 @@ TEST(CombinerTest, IntegersWrapAround) {
             std::numeric_limits<int64_t>::min());
   EXPECT_EQ(Combined<uint8_t>(Reduction::kProduct, {200}, {3})[0], 600 % 256);
   EXPECT_EQ(Combined<int32_t>(Reduction::kMin, {-5}, {3})[0], -5);
+}
+
+// Bytes of any kind, NaNs among them, at any length, from any address.
+template <typename T, typename Op>
+void ExpectTheSameOneByOne(Reduction reduction, std::mt19937& random) {
+  for (size_t count = 0; count < 70; ++count) {
+    const size_t shift = random() % 8;
+    const size_t bytes = count * sizeof(T);
+    std::vector<std::byte> left(shift + bytes);
+    std::vector<std::byte> right(shift + bytes);
+    std::vector<std::byte> expected(bytes);
+    for (std::vector<std::byte>* side : {&left, &right}) {
+      for (std::byte& byte : *side)
+        byte = static_cast<std::byte>(random() % 4 == 0 ? 0xff : random());
+    }
+    for (size_t i = 0; i < count; ++i) {
+      internal::ElementwisePlain<T, Op>(&expected[i * sizeof(T)], &left[shift + i * sizeof(T)],
+                                        &right[shift + i * sizeof(T)], 1);
+    }
+    const Combiner combine{reduction, ElementTypeOf<T>()};
+    combine(left.data() + shift, left.data() + shift, right.data() + shift, count);
+    ASSERT_EQ(std::vector<std::byte>(left.begin() + static_cast<ptrdiff_t>(shift), left.end()),
+              expected)
+        << NameOf(reduction) << " of " << count << " " << NameOf(ElementTypeOf<T>());
+  }
+}
+
+template <typename T>
+void ExpectTheSameOneByOne(std::mt19937& random) {
+  ExpectTheSameOneByOne<T, Min>(Reduction::kMin, random);
+  ExpectTheSameOneByOne<T, Max>(Reduction::kMax, random);
+  if constexpr (std::is_floating_point_v<T>) {  // signed integers would overflow here
+    ExpectTheSameOneByOne<T, Sum>(Reduction::kSum, random);
+    ExpectTheSameOneByOne<T, Product>(Reduction::kProduct, random);
+  }
+}
+
+TEST(CombinerTest, GivesTheSameBitsInVectorsAsOneByOne) {
+  const unsigned seed = std::random_device{}();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937 random(seed);
+  ExpectTheSameOneByOne<float>(random);
+  ExpectTheSameOneByOne<double>(random);
+  ExpectTheSameOneByOne<int32_t>(random);
+  ExpectTheSameOneByOne<int64_t>(random);
+  ExpectTheSameOneByOne<uint8_t>(random);
 }
 
 TEST(AverageTest, NeitherOverflowsNorLosesWhatIsSmall) {

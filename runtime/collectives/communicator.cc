@@ -1,21 +1,25 @@
 #include "runtime/collectives/communicator.h"
 
 #include <algorithm>
+#include <bit>
 #include <chrono>
 #include <numeric>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "runtime/collectives/algorithms/ring.h"
+#include "runtime/collectives/algorithms/tree.h"
 #include "runtime/collectives/operation.h"
-#include "runtime/collectives/ring.h"
+#include "runtime/collectives/timeline.h"
 #include "runtime/collectives/transport/tcp/tcp_transport.h"
-#include "runtime/collectives/tree.h"
 
 namespace ringmaster::collectives {
 namespace {
 
 constexpr size_t kMinSegmentBytes = 64;
+constexpr size_t kMinSharedBytes = 4096;
+constexpr size_t kMaxSharedBytes = size_t{1} << 39;
 constexpr uint64_t kMaxMessageBytes = uint64_t{64} << 20;
 
 }  // namespace
@@ -29,15 +33,39 @@ absl::StatusOr<std::unique_ptr<Communicator>> Communicator::Create(
   if (options.connect_timeout.count() <= 0 || options.operation_timeout.count() <= 0) {
     return absl::InvalidArgumentError("connect_timeout and operation_timeout must be positive");
   }
+  if (const size_t bytes = options.shared_memory_bytes;
+      bytes != 0 &&
+      (!std::has_single_bit(bytes) || bytes < kMinSharedBytes || bytes > kMaxSharedBytes)) {
+    return absl::InvalidArgumentError(
+        fmt::format("shared_memory_bytes: {}; a power of two from {} to {}", bytes, kMinSharedBytes,
+                    kMaxSharedBytes));
+  }
   const tcp::Timeouts timeouts{options.connect_timeout, options.operation_timeout};
-  RM_ASSIGN_OR_RETURN(auto transport, tcp::TcpTransport::Create(options, timeouts, listener));
-  return std::make_unique<Communicator>(std::move(transport), options.segment_bytes);
+  RM_ASSIGN_OR_RETURN(
+      auto transport,
+      tcp::TcpTransport::Create(options, timeouts, {options.transport, options.shared_memory_bytes},
+                                listener));
+  return std::make_unique<Communicator>(std::move(transport), options.segment_bytes,
+                                        options.algorithm);
 }
 
-Communicator::Communicator(std::unique_ptr<Transport> transport, size_t segment_bytes)
-    : transport_(std::move(transport)), segment_bytes_(segment_bytes) {}
+Communicator::Communicator(std::unique_ptr<Transport> transport, size_t segment_bytes,
+                           Algorithm algorithm)
+    : transport_(std::move(transport)),
+      shared_(std::make_shared<Shared>()),
+      selector_(NodeMap::Apart(transport_->world()), CostModel(), segment_bytes, algorithm) {}
 
-Communicator::~Communicator() = default;
+Communicator::Communicator(std::shared_ptr<Transport> transport, std::shared_ptr<Shared> shared,
+                           Selector selector)
+    : transport_(std::move(transport)),
+      shared_(std::move(shared)),
+      selector_(std::move(selector)) {}
+
+Communicator::~Communicator() {
+  if (!shared_->queue.HasCallsOf(this)) return;
+  Abort("it left while operations that it had started were pending");
+  shared_->queue.WaitForCallsOf(this);
+}
 
 int Communicator::rank() const {
   return transport_->rank();
@@ -50,17 +78,25 @@ uint64_t Communicator::round() const {
 }
 
 absl::Status Communicator::Run(const Operation& operation,
-                               const std::function<absl::Status(Transport&)>& body) {
-  // First: whoever holds the lock may only be telling the peers that the round has failed.
+                               absl::FunctionRef<absl::Status(Transport&)> body) {
+  return RunAmong(Scope(), operation, body);
+}
+
+absl::Status Communicator::RunAmong(const Scope& scope, const Operation& operation,
+                                    absl::FunctionRef<absl::Status(Transport&)> body) {
+  CallQueue& queue = shared_->queue;
+  if (!queue.IsIdle() && !queue.IsThisThread()) queue.WaitUntilIdle();
+  // Before the lock: whoever holds it may only be telling the peers that the round has failed.
   RM_RETURN_IF_ERROR(status());
-  std::unique_lock lock(running_, std::try_to_lock);
+  std::unique_lock lock(shared_->running, std::try_to_lock);
   if (!lock) {
     return absl::FailedPreconditionError(
         fmt::format("{} was called while another operation runs", operation.Describe()));
   }
   const auto start = std::chrono::steady_clock::now();
   const Traffic before = transport_->traffic();
-  absl::Status status = transport_->Begin(operation, next_sequence_++);
+  const Phase phase(OperationKindName(operation.kind));
+  absl::Status status = transport_->Begin(operation, scope);
   if (status.ok()) status = body(*transport_);
   if (status.ok()) status = transport_->Finish();
   if (!status.ok()) status = transport_->Fail({status, -1});
@@ -69,6 +105,7 @@ absl::Status Communicator::Run(const Operation& operation,
     const std::lock_guard stats_lock(stats_mutex_);
     OperationStats& stats = stats_.of(operation.kind);
     ++stats.calls;
+    stats_.sharing_peers = after.sharing_peers;
     stats.bytes_sent += after.bytes_sent - before.bytes_sent;
     stats.bytes_received += after.bytes_received - before.bytes_received;
     stats.seconds +=
@@ -83,7 +120,7 @@ absl::Status Communicator::Run(const Operation& operation,
 
 void Communicator::TellPeersIfFailed() {
   if (transport_->failure().status.ok()) return;
-  const std::unique_lock lock(running_, std::try_to_lock);
+  const std::unique_lock lock(shared_->running, std::try_to_lock);
   if (lock) transport_->TellPeers();
 }
 
@@ -96,20 +133,19 @@ absl::StatusOr<std::vector<std::string>> Communicator::AllgatherBytes(
   const size_t ranks = static_cast<size_t>(world());
   std::vector<size_t> sizes(ranks);
   std::vector<std::byte> all;
-  const Operation operation{
-      OperationKind::kAllgather, ElementType::kU8, 0, 0, std::string(name), ""};
+  const Operation operation{OperationKind::kAllgather, ElementType::kU8, 0, 0, name, ""};
   RM_RETURN_IF_ERROR(Run(operation, [&](Transport& t) -> absl::Status {
     const size_t size = mine.size();
     const std::vector<size_t> words(ranks, sizeof(size_t));
     RM_RETURN_IF_ERROR(RingAllgather(t, std::as_bytes(std::span(&size, 1)), words,
-                                     std::as_writable_bytes(std::span(sizes)), segment_bytes_));
+                                     std::as_writable_bytes(std::span(sizes)), segment_bytes()));
     const auto largest = std::max_element(sizes.begin(), sizes.end());
     if (*largest > kMaxMessageBytes) {
       return absl::DataLossError(
           fmt::format("rank {} announced {} bytes", largest - sizes.begin(), *largest));
     }
     all.resize(std::accumulate(sizes.begin(), sizes.end(), size_t{0}));
-    return RingAllgather(t, mine, sizes, all, segment_bytes_);
+    return RingAllgather(t, mine, sizes, all, segment_bytes());
   }));
   std::vector<std::string> parts;
   const char* at = reinterpret_cast<const char*>(all.data());
@@ -121,13 +157,14 @@ absl::StatusOr<std::vector<std::string>> Communicator::AllgatherBytes(
 }
 
 absl::Status Communicator::Barrier(std::string_view name) {
-  const Operation operation{OperationKind::kBarrier, ElementType::kU8, 0, 0, std::string(name), ""};
+  const Operation operation{OperationKind::kBarrier, ElementType::kU8, 0, 0, name, ""};
   return Run(operation, [](Transport& t) { return DisseminationBarrier(t); });
 }
 
 void Communicator::Abort(std::string_view reason) {
-  transport_->Abort(
-      {absl::AbortedError(fmt::format("rank {} aborted the round: {}", rank(), reason)), -1});
+  transport_->Abort({absl::AbortedError(fmt::format("rank {} aborted the round: {}",
+                                                    transport_->round_rank(), reason)),
+                     -1});
   TellPeersIfFailed();
 }
 

@@ -17,12 +17,14 @@
 //   RM_RETURN_IF_ERROR(comm->Allreduce(Reduction::kSum, gradient, sum, "conv1/weight"));
 //
 // Which ranks call: every operation must be called by every rank of the group, in the same order,
-// with the same name, type and count. A rank that does otherwise is found within a round trip: both
-// sides fail with kFailedPrecondition, naming both ranks and both operations.
+// with the same name, type and count; Send and Receive by the two ranks that they name. A rank that
+// does otherwise is found within a round trip, or a hundredth of a second where both only wait:
+// both sides fail with kFailedPrecondition, naming both ranks and both operations.
 //
-// Threads: one operation at a time. A second one started while one runs returns kFailedPrecondition
-// and changes nothing. Abort, status and stats may be called from any thread at any time. The
-// destructor must not run beside a call.
+// Threads: one operation at a time, over all groups of the round. A second one called from another
+// thread while one runs returns kFailedPrecondition and changes nothing; Start queues them. Abort,
+// status and stats may be called from any thread at any time. The destructor must not run beside a
+// call.
 //
 // Blocking: every operation blocks until this rank's part is done. Every wait is bounded: a peer
 // that is silent for `operation_timeout` while this rank waits for it is named and the communicator
@@ -48,11 +50,16 @@
 #include <string_view>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "common/status.h"
+#include "runtime/collectives/algorithm.h"
+#include "runtime/collectives/call_queue.h"
 #include "runtime/collectives/combine.h"
 #include "runtime/collectives/element.h"
 #include "runtime/collectives/membership.h"
+#include "runtime/collectives/selector.h"
 #include "runtime/collectives/stats.h"
+#include "runtime/collectives/transport/choice.h"
 
 namespace ringmaster::collectives {
 
@@ -61,6 +68,7 @@ class Listener;
 }
 class Transport;
 struct Operation;
+struct Scope;
 
 struct CommunicatorOptions : Membership {
   // How long a peer may take to be reachable and in this round. Raise it where pods start far
@@ -74,6 +82,16 @@ struct CommunicatorOptions : Membership {
   // The largest payload of one frame, in bytes. Smaller overlaps better and costs more system
   // calls; tests set it low to reach the paths with many segments cheaply. At least 64.
   size_t segment_bytes = 256 * 1024;
+
+  // What every operation that has this algorithm takes, instead of what the cost model chooses; the
+  // same on every rank.
+  Algorithm algorithm = Algorithm::kAuto;
+
+  TransportChoice transport = TransportChoice::kAuto;
+
+  // The shared memory between two ranks, in bytes for each direction: a power of two from 4096 on.
+  // 0 takes as much as stays in a processor's cache, less where there are many ranks.
+  size_t shared_memory_bytes = 0;
 };
 
 class Communicator {
@@ -85,11 +103,13 @@ class Communicator {
   static absl::StatusOr<std::unique_ptr<Communicator>> Create(const CommunicatorOptions& options,
                                                               tcp::Listener& listener);
 
-  // A group over any transport; `segment_bytes` as in the options.
-  Communicator(std::unique_ptr<Transport> transport, size_t segment_bytes);
+  // A group over any transport; `segment_bytes` and `algorithm` as in the options.
+  Communicator(std::unique_ptr<Transport> transport, size_t segment_bytes,
+               Algorithm algorithm = Algorithm::kAuto);
 
-  // Tells the peers that this rank leaves (if it has not failed) and closes the connections. Does
-  // not block.
+  // The last communicator of the round (see Group) tells the peers that this rank leaves, if it has
+  // not failed, and closes the connections. Blocks only where asynchronous operations of this one
+  // are pending: their round is aborted, and they are done within 100 ms.
   ~Communicator();
 
   Communicator(const Communicator&) = delete;
@@ -99,6 +119,40 @@ class Communicator {
   int world() const;
   uint64_t round() const;
 
+  // A process group: a communicator among `ranks` of this one, over the same connections. Its rank
+  // r is ranks[r]; this rank must be among them, and none twice. Local: nothing is sent, but every
+  // member makes the group with the same list and name, which count as part of each operation. It
+  // shares this one's round and fate: one operation at a time over both, a failure in either fails
+  // both, with the same cause, and the connections last as long as the last of them.
+  //
+  // Groups may overlap in any way. Two ranks must make the operations in which both take part, of
+  // all their groups, in the same order; where they do not, both are told so with both operations.
+  absl::StatusOr<std::unique_ptr<Communicator>> Group(std::span<const int> ranks,
+                                                      std::string_view name);
+
+  // Divides this communicator into groups: those that call with the same `color`, by `key`, then by
+  // rank. Every rank calls it; one with a negative color gets no group, which is a null pointer.
+  absl::StatusOr<std::unique_ptr<Communicator>> Split(int color, int key, std::string_view name);
+
+  // Starts a call of this communicator's operations and returns at once:
+  //
+  //   Handle sum = comm.Start([&] { return comm.Allreduce(Reduction::kSum, in, out, "w"); });
+  //   ...
+  //   RM_RETURN_IF_ERROR(sum.Wait());
+  //
+  // The calls of all communicators of a round run one after another on one thread, in the order in
+  // which they were started; an operation that is called without Start while some are pending runs
+  // after them. So the order of operations is that of the program, as if none were asynchronous.
+  // What `call` uses must live until it is done: wait for the handle, or for a later one. Start
+  // from one thread at a time.
+  Handle Start(std::function<absl::Status()> call);
+
+  // The same for the operations of these names.
+  Handle AllreduceAsync(Reduction reduction, ConstElements in, Elements out, std::string_view name);
+  Handle BroadcastAsync(int root, Elements data, std::string_view name);
+  Handle SendAsync(int to, ConstElements data, std::string_view name);
+  Handle ReceiveAsync(int from, Elements data, std::string_view name);
+
   // Every operation takes views of the elements' memory (element.h): any contiguous range of a type
   // that they know, or bytes and a type. `in` and `out` are of one type. Results of sum, average
   // and product depend on the world size in their last bits, where numbers are rounded
@@ -106,8 +160,7 @@ class Communicator {
   // enough (int64, float) and rounded once; those of integers drop what is behind the point.
 
   // out = every rank's `in` combined element by element. `out` is as long as `in`, and the same
-  // memory or without overlap. Small ones take log2(W) steps, others the ring's 2(W-1), in which
-  // 2(W-1)/W of the bytes go out of each rank.
+  // memory or without overlap.
   absl::Status Allreduce(Reduction reduction, ConstElements in, Elements out,
                          std::string_view name);
 
@@ -140,10 +193,23 @@ class Communicator {
 
   // send_counts[r] elements of `in`, whose parts lie one after another, go to rank r;
   // receive_counts[r] of `out` come from it. Rank a's receive_counts[b] must be rank b's
-  // send_counts[a]: a rank that finds another length fails with kDataLoss. `out` may be `in`, which
+  // send_counts[a]: two that disagree diverge, and are told so. `out` may be `in`, which
   // costs a copy, or does not overlap it.
   absl::Status AllToAll(ConstElements in, std::span<const size_t> send_counts, Elements out,
                         std::span<const size_t> receive_counts, std::string_view name);
+
+  // Copies `data` to rank `to`, which must call Receive for this rank with the same type, count and
+  // name. The two alone take part: whatever others do meanwhile does not matter, but what these two
+  // do with one another, groups' operations included, they must do in one order. Send returns when
+  // the transport has the bytes, which may be before the peer has asked for them. Two ranks that
+  // both send first diverge and are told so; SendReceive is for that.
+  absl::Status Send(int to, ConstElements data, std::string_view name);
+  absl::Status Receive(int from, Elements data, std::string_view name);
+
+  // Both at once: `out` to rank `to`, `in` from rank `from`, which may be the same; as around a
+  // ring. Every rank that one of them names must make the call that fits, with the same name and
+  // the length that is sent to it. No overlap of `out` and `in`, which are of one type.
+  absl::Status SendReceive(int to, ConstElements out, int from, Elements in, std::string_view name);
 
   // The same where no rank knows the others' sizes: element r of the result is rank r's `mine`.
   // Meant for small messages; a part may have at most 64 MiB.
@@ -156,10 +222,22 @@ class Communicator {
   // For algorithms that live outside this class (OrderedSum): runs `body` as one operation of the
   // group. `body` posts sends and receives on the transport; the operation ends when all of them
   // are done. An error of `body` poisons the communicator.
-  absl::Status Run(const Operation& operation, const std::function<absl::Status(Transport&)>& body);
+  absl::Status Run(const Operation& operation, absl::FunctionRef<absl::Status(Transport&)> body);
 
   // The largest payload of one frame.
-  size_t segment_bytes() const { return segment_bytes_; }
+  size_t segment_bytes() const { return selector_.segment_bytes(); }
+
+  // Measures the round's links, in a few milliseconds, and chooses by what it found from then on; a
+  // collective operation. All ranks end with the same numbers, the worst of any. Until then the
+  // cost model's built-in numbers choose, and every rank is taken for a node of its own. `machine`
+  // names the machine that this rank shares memory on; empty: found out (MachineName).
+  //
+  // Sums that are rounded may have other bits after it, as another algorithm may be chosen; those
+  // of OrderedSum have the same, whatever is chosen.
+  absl::Status Fit(std::string_view machine = {});
+
+  // What chooses the algorithm of each operation.
+  const Selector& selector() const { return selector_; }
 
   // Fails the communicator with kAborted and this reason, wakes whoever waits in it within 100 ms
   // and tells the peers, who fail with the same reason. No effect if it has failed already.
@@ -168,23 +246,35 @@ class Communicator {
   // OK, or kAborted naming the first cause.
   absl::Status status() const;
 
-  // The rank that the first cause blames (it died, hangs, or diverged), or -1: none, or not failed.
+  // The rank, of the round and not of a group, that the first cause blames (it died, hangs, or
+  // diverged), or -1: none, or not failed.
   int suspect() const;
 
   // What this communicator has done so far.
   CommunicatorStats stats() const;
 
  private:
+  // What the communicators of one round share.
+  struct Shared {
+    std::mutex running;  // held by the operation in progress
+    CallQueue queue;
+  };
+
+  Communicator(std::shared_ptr<Transport> transport, std::shared_ptr<Shared> shared,
+               Selector selector);
+
+  absl::Status RunAmong(const Scope& scope, const Operation& operation,
+                        absl::FunctionRef<absl::Status(Transport&)> body);
+  absl::Status CheckPeer(int peer, std::string_view name) const;
   absl::Status CheckRoot(int root, std::string_view name) const;
   // That there is a part for each rank, that this one's has `mine` elements, and all have `all`.
   absl::Status CheckParts(std::span<const size_t> counts, size_t mine, size_t all,
                           std::string_view name) const;
   void TellPeersIfFailed();
 
-  std::unique_ptr<Transport> transport_;
-  const size_t segment_bytes_;
-  std::mutex running_;          // held by the operation in progress
-  uint64_t next_sequence_ = 1;  // guarded by running_
+  const std::shared_ptr<Transport> transport_;
+  const std::shared_ptr<Shared> shared_;
+  Selector selector_;
   mutable std::mutex stats_mutex_;
   CommunicatorStats stats_;  // guarded by stats_mutex_
 };

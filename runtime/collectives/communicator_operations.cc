@@ -1,16 +1,17 @@
 // The operations of a Communicator: what must agree, checked here first, then between the ranks.
+#include <array>
 #include <functional>
 #include <numeric>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "runtime/collectives/algorithms/direct.h"
+#include "runtime/collectives/algorithms/ring.h"
+#include "runtime/collectives/algorithms/tree.h"
 #include "runtime/collectives/communicator.h"
-#include "runtime/collectives/direct.h"
 #include "runtime/collectives/operation.h"
 #include "runtime/collectives/reduce.h"
-#include "runtime/collectives/ring.h"
-#include "runtime/collectives/tree.h"
 
 namespace ringmaster::collectives {
 namespace {
@@ -42,10 +43,28 @@ size_t Total(std::span<const size_t> counts) {
   return std::accumulate(counts.begin(), counts.end(), size_t{0});
 }
 
-uint64_t HashOf(std::span<const size_t> counts, uint64_t hash = kFnvOffset) {
-  return Fnv1a(counts.data(), counts.size_bytes(), hash);
+uint64_t HashOf(std::span<const size_t> counts, uint64_t hash = kDigestStart) {
+  return Digest(counts.data(), counts.size_bytes(), hash);
 }
 
+// Ranks that were told to take different algorithms would wait for one another.
+uint64_t DetailOf(Reduction reduction, const Method& method) {
+  return static_cast<uint64_t>(method.algorithm) << 8 | static_cast<uint64_t>(reduction);
+}
+
+// "sum by ring". Made once, for an operation is to cost no more than its messages.
+const std::string& NoteOf(Reduction reduction, const Method& method) {
+  static const auto* const kNotes = [] {
+    auto* notes = new std::array<std::array<std::string, kAlgorithms>, kReductions>;
+    for (size_t r = 0; r < kReductions; ++r) {
+      for (size_t a = 0; a < kAlgorithms; ++a)
+        (*notes)[r][a] = fmt::format("{} by {}", NameOf(static_cast<Reduction>(r)),
+                                     NameOf(static_cast<Algorithm>(a)));
+    }
+    return notes;
+  }();
+  return (*kNotes)[static_cast<size_t>(reduction)][static_cast<size_t>(method.algorithm)];
+}
 std::string FromRoot(int root) {
   return fmt::format("from rank {}", root);
 }
@@ -67,7 +86,12 @@ absl::Status Communicator::CheckParts(std::span<const size_t> counts, size_t min
       Mismatch(name, "the number of parts is", counts.size(), static_cast<size_t>(world())));
   RM_RETURN_IF_ERROR(Mismatch(name, "the length of this rank's part is", mine,
                               counts[static_cast<size_t>(rank())]));
-  return Mismatch(name, "the length of the parts together is", all, Total(counts));
+  size_t total = 0;
+  for (const size_t count : counts) {
+    if (__builtin_add_overflow(total, count, &total))
+      return absl::InvalidArgumentError(fmt::format("{}: the parts together are too long", name));
+  }
+  return Mismatch(name, "the length of the parts together is", all, total);
 }
 
 absl::Status Communicator::Allreduce(Reduction reduction, ConstElements in, Elements out,
@@ -75,11 +99,11 @@ absl::Status Communicator::Allreduce(Reduction reduction, ConstElements in, Elem
   RM_RETURN_IF_ERROR(SameType(name, in, out));
   RM_RETURN_IF_ERROR(Mismatch(name, "the length of the result is", out.count(), in.count()));
   RM_RETURN_IF_ERROR(Overlap(name, in, out));
-  const Operation operation{OperationKind::kAllreduce,        in.type(),         in.count(),
-                            static_cast<uint64_t>(reduction), std::string(name), NameOf(reduction)};
-  return Run(operation, [&](Transport& t) {
-    return collectives::Allreduce(t, reduction, in, out, segment_bytes_);
-  });
+  const Method method = selector_.For(OperationKind::kAllreduce, in.bytes().size());
+  const Operation operation{OperationKind::kAllreduce,   in.type(), in.count(),
+                            DetailOf(reduction, method), name,      NoteOf(reduction, method)};
+  return Run(operation,
+             [&](Transport& t) { return collectives::Allreduce(t, method, reduction, in, out); });
 }
 
 absl::Status Communicator::ReduceScatter(Reduction reduction, ConstElements in,
@@ -91,10 +115,10 @@ absl::Status Communicator::ReduceScatter(Reduction reduction, ConstElements in,
       in.Slice(Total(counts.first(static_cast<size_t>(rank()))), out.count());
   if (part.data() != out.data()) RM_RETURN_IF_ERROR(Overlap(name, in, out));
   const auto code = static_cast<uint64_t>(reduction);
-  const Operation operation{OperationKind::kReduceScatter, in.type(),         in.count(),
-                            HashOf(counts, code),          std::string(name), NameOf(reduction)};
+  const Operation operation{OperationKind::kReduceScatter, in.type(), in.count(),
+                            HashOf(counts, code),          name,      NameOf(reduction)};
   return Run(operation, [&](Transport& t) {
-    return collectives::ReduceScatter(t, reduction, in, counts, out, segment_bytes_);
+    return collectives::ReduceScatter(t, reduction, in, counts, out, segment_bytes());
   });
 }
 
@@ -106,24 +130,32 @@ absl::Status Communicator::Reduce(Reduction reduction, int root, ConstElements i
     RM_RETURN_IF_ERROR(Mismatch(name, "the length of the result is", out.count(), in.count()));
     RM_RETURN_IF_ERROR(Overlap(name, in, out));
   }
-  const uint64_t detail = static_cast<uint64_t>(root) << 8 | static_cast<uint64_t>(reduction);
+  const Method method = selector_.For(OperationKind::kReduce, in.bytes().size());
+  const uint64_t detail = static_cast<uint64_t>(root) << 16 | DetailOf(reduction, method);
   const Operation operation{OperationKind::kReduce,
                             in.type(),
                             in.count(),
                             detail,
-                            std::string(name),
-                            fmt::format("{} {}", NameOf(reduction), ToRoot(root))};
+                            name,
+                            fmt::format("{} {}", NoteOf(reduction, method), ToRoot(root))};
   return Run(operation, [&](Transport& t) {
-    return collectives::Reduce(t, reduction, root, in, out, segment_bytes_);
+    return collectives::Reduce(t, method, reduction, root, in, out);
   });
 }
 
 absl::Status Communicator::Broadcast(int root, Elements data, std::string_view name) {
   RM_RETURN_IF_ERROR(CheckRoot(root, name));
-  const Operation operation{OperationKind::kBroadcast,   data.type(),       data.count(),
-                            static_cast<uint64_t>(root), std::string(name), FromRoot(root)};
+  const Method method = selector_.For(OperationKind::kBroadcast, data.bytes().size());
+  const uint64_t detail =
+      static_cast<uint64_t>(root) << 8 | static_cast<uint64_t>(method.algorithm);
+  const Operation operation{OperationKind::kBroadcast,
+                            data.type(),
+                            data.count(),
+                            detail,
+                            name,
+                            fmt::format("{} by {}", FromRoot(root), NameOf(method.algorithm))};
   return Run(operation,
-             [&](Transport& t) { return TreeBroadcast(t, root, data.bytes(), segment_bytes_); });
+             [&](Transport& t) { return collectives::Broadcast(t, method, root, data); });
 }
 
 absl::Status Communicator::Allgather(ConstElements mine, std::span<const size_t> counts,
@@ -136,12 +168,12 @@ absl::Status Communicator::Allgather(ConstElements mine, std::span<const size_t>
                             mine.type(),
                             out.count(),
                             HashOf(counts),
-                            std::string(name),
+                            name,
                             fmt::format("this rank's {}", mine.count())};
   std::vector<size_t> bytes(counts.begin(), counts.end());
   for (size_t& size : bytes) size *= mine.element_bytes();
   return Run(operation, [&](Transport& t) {
-    return RingAllgather(t, mine.bytes(), bytes, out.bytes(), segment_bytes_);
+    return RingAllgather(t, mine.bytes(), bytes, out.bytes(), segment_bytes());
   });
 }
 
@@ -156,10 +188,10 @@ absl::Status Communicator::Gather(int root, ConstElements mine, std::span<const 
     if (part.data() != mine.data()) RM_RETURN_IF_ERROR(Overlap(name, mine, out));
   }
   const auto code = static_cast<uint64_t>(root);
-  const Operation operation{OperationKind::kGather, mine.type(),       total,
-                            HashOf(counts, code),   std::string(name), ToRoot(root)};
+  const Operation operation{OperationKind::kGather, mine.type(), total,
+                            HashOf(counts, code),   name,        ToRoot(root)};
   return Run(operation, [&](Transport& t) {
-    return DirectGather(t, root, mine, counts, out, segment_bytes_);
+    return DirectGather(t, root, mine, counts, out, segment_bytes());
   });
 }
 
@@ -175,10 +207,10 @@ absl::Status Communicator::Scatter(int root, ConstElements in, std::span<const s
     if (part.data() != mine.data()) RM_RETURN_IF_ERROR(Overlap(name, in, mine));
   }
   const auto code = static_cast<uint64_t>(root);
-  const Operation operation{OperationKind::kScatter, mine.type(),       total,
-                            HashOf(counts, code),    std::string(name), FromRoot(root)};
+  const Operation operation{OperationKind::kScatter, mine.type(), total,
+                            HashOf(counts, code),    name,        FromRoot(root)};
   return Run(operation, [&](Transport& t) {
-    return DirectScatter(t, root, in, counts, mine, segment_bytes_);
+    return DirectScatter(t, root, in, counts, mine, segment_bytes());
   });
 }
 
@@ -192,18 +224,23 @@ absl::Status Communicator::AllToAll(ConstElements in, std::span<const size_t> se
   RM_RETURN_IF_ERROR(CheckParts(send_counts, own(receive_counts), in.count(), name));
   RM_RETURN_IF_ERROR(CheckParts(receive_counts, own(send_counts), out.count(), name));
   RM_RETURN_IF_ERROR(Overlap(name, in, out));
-  // The counts differ from rank to rank: every frame's length is checked instead.
+  std::vector<uint64_t> by_peer;
+  for (int peer = 0; peer < world(); ++peer) {
+    const auto at = static_cast<size_t>(peer);
+    by_peer.push_back(HashOfExchange(rank(), peer, send_counts[at], receive_counts[at]));
+  }
   const Operation operation{OperationKind::kAllToAll,
                             in.type(),
                             0,
                             0,
-                            std::string(name),
-                            fmt::format("this rank's {}", in.count())};
+                            name,
+                            fmt::format("this rank's {} for {}", in.count(), out.count()),
+                            by_peer};
   return Run(operation, [&](Transport& t) -> absl::Status {
     std::vector<std::byte> copy;
     if (in.data() == out.data()) copy.assign(in.bytes().begin(), in.bytes().end());
     const ConstElements from = copy.empty() ? in : ConstElements(in.type(), copy);
-    RM_RETURN_IF_ERROR(DirectAllToAll(t, from, send_counts, out, receive_counts, segment_bytes_));
+    RM_RETURN_IF_ERROR(DirectAllToAll(t, from, send_counts, out, receive_counts, segment_bytes()));
     return t.Finish();  // `copy` is being sent from until then
   });
 }

@@ -174,6 +174,7 @@ TEST(CommunicatorTest, OneRankIsIdentityAndSendsNothing) {
 
 TEST(CommunicatorTest, CountsWhatARingMustSend) {
   Group group(4);
+  group.options.algorithm = Algorithm::kRing;
   group.Run([](Communicator& comm) {
     const std::vector<float> in(4000, 1.0f);
     std::vector<float> out(in.size());
@@ -182,6 +183,57 @@ TEST(CommunicatorTest, CountsWhatARingMustSend) {
     EXPECT_EQ(stats.bytes_sent, 2u * 4000 * sizeof(float) * 3 / 4);
     EXPECT_EQ(stats.bytes_received, stats.bytes_sent);
     EXPECT_GT(stats.seconds, 0);
+  });
+}
+
+TEST(CommunicatorTest, RanksThatAreForcedToTakeDifferentAlgorithmsAreStopped) {
+  Group group(2);
+  ++group.options.round;
+  testing::RunThreads(2, [&](int rank) {
+    CommunicatorOptions mine = group.OptionsFor(rank);
+    mine.algorithm = rank == 0 ? Algorithm::kRing : Algorithm::kDoubling;
+    const auto comm = Communicator::Create(mine, group.listener(rank));
+    ASSERT_TRUE(comm.ok()) << comm.status();
+    std::vector<float> data(100, 1.0f);
+    const absl::Status status = (*comm)->Allreduce(Reduction::kSum, data, data, "x");
+    EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;
+    EXPECT_THAT(Message(status), AllOf(HasSubstr("sum by ring"), HasSubstr("sum by doubling")));
+  });
+}
+
+TEST(CommunicatorTest, FitMeasuresTheLinksAndEveryRankEndsWithTheSameNumbers) {
+  Group group(5);
+  std::vector<CostModel> models(5);
+  group.Run([&](Communicator& comm) {
+    const std::string machine = comm.rank() < 3 ? "one" : "two";
+    ASSERT_TRUE(comm.Fit(machine).ok()) << comm.status();
+    EXPECT_EQ(comm.selector().nodes().nodes(), 2);
+    EXPECT_EQ(comm.selector().nodes().node_of(4), 1);
+    models[static_cast<size_t>(comm.rank())] = comm.selector().model();
+    std::vector<float> data(10'000, 1.0f);
+    ASSERT_TRUE(comm.Allreduce(Reduction::kSum, data, data, "x").ok()) << comm.status();
+    EXPECT_EQ(data, std::vector<float>(10'000, 5.0f));
+  });
+  for (const CostModel& model : models) {
+    for (const auto& [link, first] :
+         {std::pair(model.within, models[0].within), std::pair(model.between, models[0].between)}) {
+      EXPECT_EQ(link.alpha, first.alpha);
+      EXPECT_EQ(link.overhead, first.overhead);
+      EXPECT_EQ(link.beta, first.beta);
+      EXPECT_GT(link.alpha, 0);
+      EXPECT_GT(link.beta, 0);
+      EXPECT_LE(link.overhead, link.alpha);
+    }
+    EXPECT_EQ(model.gamma, models[0].gamma);
+    EXPECT_NE(model.between.alpha, CostModel().between.alpha);
+  }
+}
+
+TEST(CommunicatorTest, FitFindsRanksOfThisMachineOnOneNode) {
+  Group group(3);
+  group.Run([](Communicator& comm) {
+    ASSERT_TRUE(comm.Fit().ok()) << comm.status();
+    EXPECT_EQ(comm.selector().nodes().nodes(), 1);
   });
 }
 

@@ -26,6 +26,7 @@ using std::chrono::steady_clock;
 using ::testing::AllOf;
 using testing::Group;
 using ::testing::HasSubstr;
+using testing::Wires;
 
 size_t OpenDescriptors() {
   const auto entries = std::filesystem::directory_iterator("/proc/self/fd");
@@ -54,7 +55,7 @@ void Meet(Communicator& comm, std::barrier<>& everybody) {
   everybody.arrive_and_wait();
 }
 
-class DivergenceTest : public ::testing::Test {
+class DivergenceTest : public ::testing::TestWithParam<Wires> {
  protected:
   // Every rank runs `same`, and rank 1 `other`. All must fail, soon, naming rank 1 and both
   // operations.
@@ -74,29 +75,35 @@ class DivergenceTest : public ::testing::Test {
     EXPECT_LT(steady_clock::now() - start, std::chrono::seconds(20));
   }
 
-  Group group_{3};
+  Group group_{3, GetParam()};
 };
 
-TEST_F(DivergenceTest, NamesRankAndTensorWhenNamesDiffer) {
+std::string WiresName(const ::testing::TestParamInfo<Wires>& wires) {
+  return testing::NameOf(wires.param);
+}
+
+INSTANTIATE_TEST_SUITE_P(Wires, DivergenceTest, ::testing::ValuesIn(testing::kAllWires), WiresName);
+
+TEST_P(DivergenceTest, NamesRankAndTensorWhenNamesDiffer) {
   ExpectNamed([](Communicator& c) { return Allreduce(c, 1000, "conv1/weight"); },
               [](Communicator& c) { return Allreduce(c, 1000, "conv2/weight"); },
               "allreduce of 1000 float32 \"conv1/weight\"",
               "allreduce of 1000 float32 \"conv2/weight\"");
 }
 
-TEST_F(DivergenceTest, NamesRankAndTensorWhenLengthsDiffer) {
+TEST_P(DivergenceTest, NamesRankAndTensorWhenLengthsDiffer) {
   ExpectNamed([](Communicator& c) { return Allreduce(c, 1000, "w"); },
               [](Communicator& c) { return Allreduce(c, 999, "w"); }, "of 1000 float32",
               "of 999 float32");
 }
 
-TEST_F(DivergenceTest, NamesRankAndTensorWhenOperationsDiffer) {
+TEST_P(DivergenceTest, NamesRankAndTensorWhenOperationsDiffer) {
   ExpectNamed([](Communicator& c) { return Allreduce(c, 100, "w"); },
               [](Communicator& c) { return c.Barrier("epoch end"); }, "allreduce of 100",
               "barrier of 0 uint8 \"epoch end\"");
 }
 
-TEST_F(DivergenceTest, NamesRankAndTensorWhenTheReductionDiffers) {
+TEST_P(DivergenceTest, NamesRankAndTensorWhenTheReductionDiffers) {
   const auto reduce = [](Reduction reduction, const std::string& name) {
     return [=](Communicator& c) {
       const std::vector<int64_t> in(1);
@@ -108,8 +115,11 @@ TEST_F(DivergenceTest, NamesRankAndTensorWhenTheReductionDiffers) {
               "int64 \"a\", max");
 }
 
-TEST(FailureTest, ARankThatStaysAwayIsNamedByAll) {
-  Group group(4);
+class FailureTest : public ::testing::TestWithParam<Wires> {};
+INSTANTIATE_TEST_SUITE_P(Wires, FailureTest, ::testing::ValuesIn(testing::kAllWires), WiresName);
+
+TEST_P(FailureTest, ARankThatStaysAwayIsNamedByAll) {
+  Group group(4, GetParam());
   std::barrier everybody(4);
   group.options.operation_timeout = milliseconds(400);
   std::vector<std::string> messages(4);
@@ -134,8 +144,8 @@ TEST(FailureTest, ARankThatStaysAwayIsNamedByAll) {
   });
 }
 
-TEST(FailureTest, ARankThatLeavesIsNamed) {
-  Group group(3);
+TEST_P(FailureTest, ARankThatLeavesIsNamed) {
+  Group group(3, GetParam());
   std::barrier everybody(3);
   group.Run([&](Communicator& comm) {
     Meet(comm, everybody);
@@ -147,8 +157,8 @@ TEST(FailureTest, ARankThatLeavesIsNamed) {
   });
 }
 
-TEST(FailureTest, ARankThatIsNeverThereIsNamedWithinTheConnectTimeout) {
-  Group group(2);
+TEST_P(FailureTest, ARankThatIsNeverThereIsNamedWithinTheConnectTimeout) {
+  Group group(2, GetParam());
   ++group.options.round;
   group.options.connect_timeout = milliseconds(300);
   group.options.operation_timeout = milliseconds(300);
@@ -163,8 +173,8 @@ TEST(FailureTest, ARankThatIsNeverThereIsNamedWithinTheConnectTimeout) {
               AllOf(HasSubstr("rank 0 ("), HasSubstr("has not connected")));
 }
 
-TEST(FailureTest, LeavingAfterTheLastOperationDisturbsNobody) {
-  Group group(4);
+TEST_P(FailureTest, LeavingAfterTheLastOperationDisturbsNobody) {
+  Group group(4, GetParam());
   std::barrier everybody(4);
   for (int lap = 0; lap < 20; ++lap) {
     group.Run([&](Communicator& comm) {
@@ -174,8 +184,8 @@ TEST(FailureTest, LeavingAfterTheLastOperationDisturbsNobody) {
   }
 }
 
-TEST(FailureTest, AbortWakesEveryWaiterWithItsReason) {
-  Group group(4);
+TEST_P(FailureTest, AbortWakesEveryWaiterWithItsReason) {
+  Group group(4, GetParam());
   std::barrier everybody(4);
   group.Run([&](Communicator& comm) {
     Meet(comm, everybody);
@@ -212,8 +222,8 @@ steady_clock::duration AbortLatency(Communicator& comm) {
   return latency;
 }
 
-TEST(FailureTest, AbortFromAnotherThreadReturnsTheWaitWithin100Milliseconds) {
-  Group group(2);
+TEST_P(FailureTest, AbortFromAnotherThreadReturnsTheWaitWithin100Milliseconds) {
+  Group group(2, GetParam());
   // Once while it dials and once while it waits to be dialed. The best of a few, as the machine may
   // be busy.
   for (const int rank : {0, 1}) {
@@ -228,8 +238,8 @@ TEST(FailureTest, AbortFromAnotherThreadReturnsTheWaitWithin100Milliseconds) {
 }
 
 // While another thread tells the peers, whoever begins an operation is told of the failure as well.
-TEST(FailureTest, AnOperationThatBeginsBesideAnAbortIsToldTheCause) {
-  Group group(2);
+TEST_P(FailureTest, AnOperationThatBeginsBesideAnAbortIsToldTheCause) {
+  Group group(2, GetParam());
   std::barrier everybody(2);
   group.Run([&](Communicator& comm) {
     Meet(comm, everybody);
@@ -243,8 +253,8 @@ TEST(FailureTest, AnOperationThatBeginsBesideAnAbortIsToldTheCause) {
   });
 }
 
-TEST(FailureTest, TheFirstCauseStays) {
-  Group group(2);
+TEST_P(FailureTest, TheFirstCauseStays) {
+  Group group(2, GetParam());
   ++group.options.round;
   const auto comm = group.Open(0);
   comm->Abort("first");
@@ -254,8 +264,8 @@ TEST(FailureTest, TheFirstCauseStays) {
   EXPECT_EQ(Message(comm->Barrier("b")), Message(comm->status()));
 }
 
-TEST(FailureTest, ASecondOperationAtOnceIsTurnedAway) {
-  Group group(1);
+TEST_P(FailureTest, ASecondOperationAtOnceIsTurnedAway) {
+  Group group(1, GetParam());
   group.Run([](Communicator& comm) {
     Operation operation;
     operation.name = "outer";
@@ -269,8 +279,8 @@ TEST(FailureTest, ASecondOperationAtOnceIsTurnedAway) {
   });
 }
 
-TEST(FailureTest, HundredsOfRoundsLeaveNoDescriptorsOrThreads) {
-  Group group(3);
+TEST_P(FailureTest, HundredsOfRoundsLeaveNoDescriptorsOrThreads) {
+  Group group(3, GetParam());
   std::barrier everybody(3);
   group.Run([&](Communicator& comm) { Meet(comm, everybody); });
   const size_t descriptors = OpenDescriptors();

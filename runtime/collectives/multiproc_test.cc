@@ -6,11 +6,15 @@
 #include <chrono>
 #include <cstdio>
 #include <fcntl.h>
+#include <filesystem>
 #include <iostream>
 #include <memory>
 #include <poll.h>
+#include <set>
 #include <signal.h>
 #include <string>
+#include <thread>
+#include <tuple>
 #include <unistd.h>
 #include <vector>
 
@@ -25,6 +29,7 @@
 #include "runtime/collectives/communicator.h"
 #include "runtime/collectives/ordered_sum.h"
 #include "runtime/collectives/testing/group.h"
+#include "runtime/collectives/transport/shm/segment.h"
 
 namespace ringmaster::collectives {
 namespace {
@@ -108,7 +113,7 @@ class Child {
 };
 
 // The body of a rank's process.
-int RunRank(const std::string& mode, int rank) {
+int RunRank(const std::string& mode, testing::Wires wires, int rank) {
   const auto listener = tcp::Listener::Open(testing::LoopbackAddress(rank));
   RM_CHECK(listener.ok(), "cannot listen");
   std::cout << (*listener)->address() << std::endl;
@@ -118,6 +123,7 @@ int RunRank(const std::string& mode, int rank) {
   options.rank = rank;
   options.key = "the key of round one";
   options.operation_timeout = kOperationTimeout;
+  options.transport = testing::ChoiceOf(wires, rank);
   for (int r = 0; r < kWorld; ++r) {
     std::string address;
     std::getline(std::cin, address);
@@ -141,12 +147,23 @@ int RunRank(const std::string& mode, int rank) {
   }
 }
 
-class MultiprocTest : public ::testing::TestWithParam<const char*> {
+// What was there before: other programs of this machine may share memory of the same kind.
+std::set<std::string> SharedMemoryFiles() {
+  std::set<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator("/dev/shm")) {
+    const std::string name = entry.path().filename().string();
+    if (name.compare(0, sizeof(shm::kNamePrefix) - 1, shm::kNamePrefix) == 0) names.insert(name);
+  }
+  return names;
+}
+
+class MultiprocTest : public ::testing::TestWithParam<std::tuple<const char*, testing::Wires>> {
  protected:
   void SetUp() override {
     for (int rank = 0; rank < kWorld; ++rank) {
-      ranks_.push_back(std::make_unique<Child>(
-          std::vector<std::string>{"multiproc", "--rank", GetParam(), std::to_string(rank)}));
+      ranks_.push_back(std::make_unique<Child>(std::vector<std::string>{
+          "multiproc", "--rank", std::get<0>(GetParam()),
+          std::to_string(static_cast<int>(std::get<1>(GetParam()))), std::to_string(rank)}));
     }
     std::string addresses;
     for (const auto& rank : ranks_) addresses += rank->ReadLine() + "\n";
@@ -166,14 +183,31 @@ class MultiprocTest : public ::testing::TestWithParam<const char*> {
     EXPECT_LT(steady_clock::now() - start, within);
   }
 
+  const std::set<std::string> before_ = SharedMemoryFiles();
   std::vector<std::unique_ptr<Child>> ranks_;
 };
 
-INSTANTIATE_TEST_SUITE_P(Schedules, MultiprocTest, ::testing::Values("ring", "ordered"));
+INSTANTIATE_TEST_SUITE_P(Schedules, MultiprocTest,
+                         ::testing::Combine(::testing::Values("ring", "ordered"),
+                                            ::testing::ValuesIn(testing::kAllWires)),
+                         [](const auto& info) {
+                           return std::get<0>(info.param) +
+                                  testing::NameOf(std::get<1>(info.param));
+                         });
 
 TEST_P(MultiprocTest, AKilledRankIsNamedByAllSurvivors) {
   ranks_[2]->Signal(SIGKILL);
   ExpectSurvivorsName(2, kSlack);
+  // Every pair had mapped its memory by then, whose name went at once. Files of other programs come
+  // and go meanwhile; what this round left would stay.
+  const auto deadline = std::chrono::steady_clock::now() + testing::kPatience;
+  for (const std::string& name : SharedMemoryFiles()) {
+    if (before_.contains(name)) continue;
+    const std::filesystem::path path = std::filesystem::path("/dev/shm") / name;
+    while (std::filesystem::exists(path) && std::chrono::steady_clock::now() < deadline)
+      std::this_thread::yield();
+    EXPECT_FALSE(std::filesystem::exists(path)) << path;
+  }
 }
 
 TEST_P(MultiprocTest, AStoppedRankIsNamedByAllSurvivorsWithinTheDeadline) {
@@ -192,8 +226,10 @@ TEST_P(MultiprocTest, AStoppedRankThatGoesOnLearnsThatTheRoundIsOver) {
 }  // namespace ringmaster::collectives
 
 int main(int argc, char** argv) {
-  if (argc == 4 && std::string(argv[1]) == "--rank") {
-    return ringmaster::collectives::RunRank(argv[2], std::stoi(argv[3]));
+  if (argc == 5 && std::string(argv[1]) == "--rank") {
+    using ringmaster::collectives::testing::Wires;
+    return ringmaster::collectives::RunRank(argv[2], static_cast<Wires>(std::stoi(argv[3])),
+                                            std::stoi(argv[4]));
   }
   ::testing::InitGoogleTest(&argc, argv);
   return RUN_ALL_TESTS();

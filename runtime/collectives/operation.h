@@ -3,7 +3,9 @@
 #define RINGMASTER_RUNTIME_COLLECTIVES_OPERATION_H_
 
 #include <cstdint>
+#include <span>
 #include <string>
+#include <string_view>
 
 #include "runtime/collectives/element.h"
 #include "runtime/collectives/stats.h"
@@ -15,23 +17,32 @@ struct Operation {
   ElementType type = ElementType::kU8;
   uint64_t count = 0;  // elements
   uint64_t detail =
-      0;             // what else must agree: the root, the reduction, a digest of the parts' sizes
-  std::string name;  // the tensor's, for people
-  std::string note;  // `detail` in words, e.g. "from rank 2"; not compared
+      0;  // what else must agree: the root, the reduction, a digest of the parts' sizes
+  std::string_view name;  // the tensor's, for people; must live until the operation is over
+  std::string note;       // `detail` in words, e.g. "from rank 2"; not compared
+  // By rank: what only this rank and that one must agree on (lengths that no third one knows).
+  // Empty: nothing. Not part of the hash. A view, which must live until the operation is over.
+  std::span<const uint64_t> by_peer{};
 
-  // 64 bits of FNV-1a over all fields but the note. Peers compare it on every frame; it finds
-  // programs that diverge, it does not authenticate.
+  // The Digest of all fields but the note. Peers compare it on every frame; it finds programs that
+  // diverge, it does not authenticate.
   uint64_t Hash() const;
 
   // `allreduce of 100 float32 "conv1/weight", sum`; at most kMaxDescriptionBytes.
   std::string Describe() const;
 };
 
+// For Operation::by_peer: what two ranks agree on, one of which sends `sent` elements and awaits
+// `received` of the other. The same on both.
+inline constexpr uint64_t kNoMessage = ~uint64_t{0};
+uint64_t HashOfExchange(int rank, int peer, uint64_t sent, uint64_t received);
+
 inline constexpr size_t kMaxDescriptionBytes = 300;
 
-// FNV-1a over `bytes`, continued from `hash`.
-inline constexpr uint64_t kFnvOffset = 0xcbf29ce484222325;
-uint64_t Fnv1a(const void* bytes, size_t count, uint64_t hash = kFnvOffset);
+// 64 bits that tell `bytes` from others, continued from `hash`: FNV-1a, but of words instead of
+// bytes. Not against forgery.
+inline constexpr uint64_t kDigestStart = 0xcbf29ce484222325;
+uint64_t Digest(const void* bytes, size_t count, uint64_t hash = kDigestStart);
 
 }  // namespace ringmaster::collectives
 

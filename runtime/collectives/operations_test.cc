@@ -1,4 +1,5 @@
 // Every operation of every type against a plain reference, in place and out of place.
+#include <barrier>
 #include <cstring>
 #include <numeric>
 #include <string>
@@ -15,6 +16,7 @@ namespace ringmaster::collectives {
 namespace {
 
 using testing::Group;
+using testing::Wires;
 
 constexpr size_t kSizes[] = {0, 1, 7, 1000};
 constexpr size_t kSegmentBytes = 1024;
@@ -214,13 +216,21 @@ void ForEachType(const Body& body) {
   body(double{});
 }
 
-class OperationsTest : public ::testing::TestWithParam<int> {
+class OperationsTest : public ::testing::TestWithParam<std::tuple<int, Wires>> {
  protected:
-  OperationsTest() : group_(GetParam()) { group_.options.segment_bytes = kSegmentBytes; }
+  OperationsTest() : group_(std::get<0>(GetParam()), std::get<1>(GetParam())) {
+    group_.options.segment_bytes = kSegmentBytes;
+  }
   Group group_;
 };
 
-INSTANTIATE_TEST_SUITE_P(Worlds, OperationsTest, ::testing::Range(1, 9));
+INSTANTIATE_TEST_SUITE_P(Worlds, OperationsTest,
+                         ::testing::Combine(::testing::Range(1, 9),
+                                            ::testing::ValuesIn(testing::kAllWires)),
+                         [](const auto& info) {
+                           return testing::NameOf(std::get<1>(info.param)) +
+                                  std::to_string(std::get<0>(info.param));
+                         });
 
 TEST_P(OperationsTest, EveryReductionOfEveryTypeIsTheReferences) {
   group_.Run([](Communicator& comm) {
@@ -274,6 +284,57 @@ TEST_P(ManyRanksTest, OperationsAreTheReferences) {
   });
 }
 
+TEST(OperationsRangeTest, AnAverageOfTheLargestNumbersIsThemselves) {
+  for (const int world : {2, 3, 5}) {
+    Group group(world);
+    group.Run([](Communicator& comm) {
+      const auto check = [&]<typename T>(T largest) {
+        SCOPED_TRACE(NameOf(ElementTypeOf<T>()));
+        for (const size_t count : {size_t{1}, size_t{9001}}) {
+          const std::vector<T> in(count, largest);
+          std::vector<T> out(count);
+          ASSERT_TRUE(comm.Allreduce(Reduction::kAverage, in, out, "a").ok()) << comm.status();
+          ASSERT_TRUE(Same(out, in));
+          const std::vector<size_t> counts = Parts(comm.world(), count);
+          std::vector<T> mine(counts[static_cast<size_t>(comm.rank())]);
+          ASSERT_TRUE(comm.ReduceScatter(Reduction::kAverage, in, counts, mine, "s").ok());
+          ASSERT_TRUE(Same(mine, std::vector<T>(mine.size(), largest)));
+          ASSERT_TRUE(comm.Reduce(Reduction::kAverage, 0, in, out, "r").ok());
+          ASSERT_TRUE(Same(out, in));
+        }
+      };
+      check(0x1p127f);
+      check(0x1p1023);
+      check(ToBFloat16(0x1p127f));
+      check(ToFloat16(0x1p15f));
+    });
+  }
+}
+
+// Two ranks that disagree about one part, of which only one knows that it is there.
+TEST(OperationsErrorTest, LengthsOfAnAllToAllThatDisagreeAreNamed) {
+  for (const size_t surplus : {size_t{1}, size_t{256}, size_t{1000}}) {
+    Group group(3);
+    group.options.segment_bytes = kSegmentBytes;
+    std::barrier everybody(3);
+    group.Run([&](Communicator& comm) {
+      EXPECT_TRUE(comm.Barrier("meet").ok());
+      everybody.arrive_and_wait();
+      const std::vector<size_t> counts = {256, 0, 0};
+      std::vector<size_t> receive(3, comm.rank() == 0 ? 256 : 0);
+      std::vector<size_t> send = counts;
+      if (comm.rank() == 2) send[1] = surplus;
+      const std::vector<float> in(256 + send[1]);
+      std::vector<float> out(comm.rank() == 0 ? 3 * 256 : 0);
+      const absl::Status status = comm.AllToAll(in, send, out, receive, "exchange");
+      everybody.arrive_and_wait();
+      if (comm.rank() == 0 && status.ok()) return;  // it agrees with both, and may be through
+      EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;
+      EXPECT_NE(Message(status).find("\"exchange\""), std::string::npos) << status;
+    });
+  }
+}
+
 TEST(OperationsErrorTest, WrongArgumentsAreNamedAndDoNotFailTheRound) {
   Group group(2);
   group.Run([](Communicator& comm) {
@@ -295,6 +356,9 @@ TEST(OperationsErrorTest, WrongArgumentsAreNamedAndDoNotFailTheRound) {
     refused(comm.Gather(-1, two, halves, four, "x"), "root -1");
     refused(comm.Scatter(comm.rank(), two, halves, two, "x"), "the parts together is 2");
     refused(comm.AllToAll(four, thirds, four, halves, "x"), "the number of parts is 3");
+    const std::vector<size_t> wrapping = {2, ~size_t{0}};
+    const std::vector<size_t> around = {~size_t{0}, 2};
+    refused(comm.Gather(0, two, comm.rank() == 0 ? wrapping : around, two, "x"), "too long");
     EXPECT_TRUE(comm.Barrier("still alive").ok());
   });
 }

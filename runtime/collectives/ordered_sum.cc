@@ -7,11 +7,21 @@
 
 #include "common/check.h"
 #include "runtime/collectives/add.h"
+#include "runtime/collectives/algorithms/direct_sum.h"
+#include "runtime/collectives/algorithms/halving_sum.h"
 #include "runtime/collectives/communicator.h"
-#include "runtime/collectives/direct_sum.h"
+#include "runtime/collectives/compression/sixteen_bits.h"
 #include "runtime/collectives/operation.h"
 
 namespace ringmaster::collectives {
+namespace {
+
+template <typename T>
+constexpr ElementType kTypeOf = ElementTypeOf<T>();
+template <>
+constexpr ElementType kTypeOf<HalfBlock> = ElementType::kF16;
+
+}  // namespace
 
 template <typename T>
 OrderedSum<T>::OrderedSum(int shards, size_t elements, SumOrder order)
@@ -101,12 +111,19 @@ absl::Status OrderedSum<T>::Reduce(Communicator& communicator, std::span<T> out,
   for (const auto& [node, values] : nodes_) mine.sums.push_back(values);
   Operation operation;
   operation.kind = OperationKind::kOrderedSum;
-  operation.type = ElementTypeOf<T>();
+  operation.type = kTypeOf<T>;
   operation.count = elements_;
-  operation.detail = static_cast<uint64_t>(shards_) << 8 | static_cast<uint64_t>(order_);
+  const Algorithm algorithm =
+      order_ == SumOrder::kTree
+          ? communicator.selector().For(OperationKind::kOrderedSum, out.size_bytes()).algorithm
+          : Algorithm::kDirect;
+  operation.detail = static_cast<uint64_t>(shards_) << 16 | static_cast<uint64_t>(order_) << 8 |
+                     static_cast<uint64_t>(algorithm);
   operation.name = name;
-  operation.note = fmt::format("{} shards", shards_);
+  operation.note = fmt::format("{} shards by {}", shards_, NameOf(algorithm));
   return communicator.Run(operation, [&](Transport& transport) {
+    if (algorithm == Algorithm::kHalvingDoubling)
+      return HalvingSum<T>(transport, std::move(mine), out, communicator.segment_bytes()).Run();
     return DirectSum<T>(transport, std::move(mine), out, communicator.segment_bytes()).Run();
   });
 }
@@ -120,5 +137,7 @@ void OrderedSum<T>::Clear() {
 
 template class OrderedSum<float>;
 template class OrderedSum<double>;
+template class OrderedSum<BFloat16>;
+template class OrderedSum<HalfBlock>;
 
 }  // namespace ringmaster::collectives

@@ -32,6 +32,8 @@
 #include <vector>
 
 #include "common/status.h"
+#include "runtime/collectives/compression/sixteen_bits.h"
+#include "runtime/collectives/element.h"
 #include "runtime/collectives/shard_tree.h"
 
 namespace ringmaster::collectives {
@@ -43,7 +45,9 @@ class Communicator;
 // which shows that a comparison of digests would notice a wrong order.
 enum class SumOrder { kTree, kByRank };
 
-// T is float or double.
+// T is float, double, BFloat16 or HalfBlock (compression/sixteen_bits.h). The 16-bit ones are
+// rounded at every node of the tree, whoever adds it, so theirs are the same bits at every world
+// size too; `elements` and the spans then count what is stored: numbers, or blocks.
 template <typename T>
 class OrderedSum {
  public:
@@ -57,10 +61,10 @@ class OrderedSum {
 
   // out = the sum over all V shards, on every rank. Every rank calls it; together the ranks must
   // have added each shard exactly once (kFailedPrecondition on every rank otherwise, naming the
-  // shard and the ranks). `out` has `elements` values and holds the result only after OK. Direct
-  // schedule: rank r owns the r-th slice of the vector, receives every other rank's nodes for it,
-  // adds them in tree order and sends the slice's sum to all. For aligned ranges this moves a
-  // ring's bytes: 2(W-1)/W of the vector out of each rank.
+  // shard and the ranks). `out` has `elements` values and holds the result only after OK. Two
+  // schedules with the same bits, of which the communicator's selector takes the faster: direct
+  // (algorithms/direct_sum.h) and halving (algorithms/halving_sum.h). For ranges aligned to the
+  // tree both move a ring's bytes: 2(W-1)/W of the vector out of each rank.
   absl::Status Reduce(Communicator& communicator, std::span<T> out, std::string_view name);
 
   // Forgets what was added, keeps the memory for the next step.
@@ -86,6 +90,8 @@ class OrderedSum {
 
 extern template class OrderedSum<float>;
 extern template class OrderedSum<double>;
+extern template class OrderedSum<BFloat16>;
+extern template class OrderedSum<HalfBlock>;
 
 }  // namespace ringmaster::collectives
 

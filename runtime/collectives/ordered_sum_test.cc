@@ -22,6 +22,7 @@ using testing::Group;
 using ::testing::HasSubstr;
 
 constexpr size_t kElements = 1003;
+constexpr Algorithm kSchedules[] = {Algorithm::kDirect, Algorithm::kHalvingDoubling};
 
 // Values whose sums round, of all magnitudes, with a few of the special ones.
 std::vector<std::vector<float>> RandomShards(int shards, size_t elements, unsigned seed) {
@@ -105,13 +106,16 @@ TEST_P(OrderedSumBitsTest, AreTheTreesAtEveryWorldSize) {
   const auto shards = RandomShards(shard_count, kElements, seed);
   std::vector<uint32_t> first;
   for (int world = 1; world <= shard_count; ++world) {
-    SCOPED_TRACE("world " + std::to_string(world));
-    Group group(world);
+    Group group(world, testing::kAllWires[static_cast<size_t>(world) % 3]);
     group.options.segment_bytes = 256;
-    for (const auto& result : ReduceAcross(group, shards, DefaultOwners(shard_count, world))) {
-      ExpectTreeSum(shards, result);
-      if (first.empty()) first = Bits(result);
-      ASSERT_EQ(Bits(result), first);
+    for (const Algorithm schedule : kSchedules) {
+      SCOPED_TRACE("world " + std::to_string(world) + ", " + NameOf(schedule));
+      group.options.algorithm = schedule;
+      for (const auto& result : ReduceAcross(group, shards, DefaultOwners(shard_count, world))) {
+        ExpectTreeSum(shards, result);
+        if (first.empty()) first = Bits(result);
+        ASSERT_EQ(Bits(result), first);
+      }
     }
   }
 }
@@ -130,6 +134,7 @@ TEST_P(OrderedSumBitsTest, DoNotDependOnWhoOwnsWhat) {
     std::vector<std::vector<int>> owned(4);
     for (int shard = 0; shard < shard_count; ++shard) owned[random() % 4].push_back(shard);
     for (auto& set : owned) std::shuffle(set.begin(), set.end(), random);
+    group.options.algorithm = kSchedules[trial % 2];
     for (const auto& result : ReduceAcross(group, shards, owned)) ASSERT_EQ(Bits(result), want);
   }
 }
@@ -138,8 +143,11 @@ TEST(OrderedSumTest, WorksOnVectorsShorterThanTheWorld) {
   for (const size_t elements : {0, 1, 2, 3}) {
     const auto shards = RandomShards(5, elements, 1);
     Group group(5);
-    for (const auto& result : ReduceAcross(group, shards, DefaultOwners(5, 5)))
-      ExpectTreeSum(shards, result);
+    for (const Algorithm schedule : kSchedules) {
+      group.options.algorithm = schedule;
+      for (const auto& result : ReduceAcross(group, shards, DefaultOwners(5, 5)))
+        ExpectTreeSum(shards, result);
+    }
   }
 }
 
@@ -207,22 +215,27 @@ TEST(OrderedSumTest, HoldsLogarithmicallyManyBuffers) {
 TEST(OrderedSumTest, CountsARingsBytesForAlignedRanges) {
   const auto shards = RandomShards(8, 4000, 3);
   Group group(4);
-  group.Run([&](Communicator& comm) {
-    OrderedSum<float> sum(8, 4000);
-    const ShardRange owned = OwnedShards(8, 4, comm.rank());
-    for (int s = owned.begin; s < owned.end; ++s) ASSERT_TRUE(sum.Add(s, shards[s]).ok());
-    std::vector<float> out(4000);
-    ASSERT_TRUE(sum.Reduce(comm, out, "gradient").ok());
-    const uint64_t ring = 2u * 4000 * sizeof(float) * 3 / 4;
-    EXPECT_EQ(comm.stats().of(OperationKind::kOrderedSum).bytes_sent,
-              ring + 3);  // and a byte of ownership to each
-  });
+  for (const Algorithm schedule : kSchedules) {
+    group.options.algorithm = schedule;
+    group.Run([&](Communicator& comm) {
+      OrderedSum<float> sum(8, 4000);
+      const ShardRange owned = OwnedShards(8, 4, comm.rank());
+      for (int s = owned.begin; s < owned.end; ++s) ASSERT_TRUE(sum.Add(s, shards[s]).ok());
+      std::vector<float> out(4000);
+      ASSERT_TRUE(sum.Reduce(comm, out, "gradient").ok());
+      const uint64_t ring = 2u * 4000 * sizeof(float) * 3 / 4;
+      EXPECT_EQ(comm.stats().of(OperationKind::kOrderedSum).bytes_sent,
+                ring + 3);  // and the ownership, a byte a rank
+    });
+  }
 }
 
 TEST(OrderedSumTest, NamesAShardThatIsMissingOrThereTwice) {
   Group group(2);
   const std::vector<float> values(3, 1.0f);
-  for (const bool twice : {false, true}) {
+  for (const int trial : {0, 1, 2, 3}) {
+    const bool twice = trial % 2 == 1;
+    group.options.algorithm = kSchedules[trial / 2];
     group.Run([&](Communicator& comm) {
       OrderedSum<float> sum(3, 3);
       ASSERT_TRUE(sum.Add(0 + comm.rank() * 2, values).ok());

@@ -42,6 +42,11 @@ inline std::vector<Piece> PiecesOf(Piece slice, size_t largest) {
   return pieces;
 }
 
+// The same for messages that must come even where they are empty.
+inline std::vector<Piece> MessagesOf(Piece slice, size_t largest) {
+  return slice.count == 0 ? std::vector<Piece>{slice} : PiecesOf(slice, largest);
+}
+
 // `rank` + `by` around the ring.
 inline int RingRank(int rank, int by, int world) {
   return ((rank + by) % world + world) % world;

@@ -1,5 +1,5 @@
-// The reductions whose order of combining depends on the world size, each by the algorithm that
-// suits its size. (The ordered sum is direct_sum.h.)
+// The reductions whose order of combining depends on the world size, each by the method that
+// the selector chose. (The ordered sum is direct_sum.h.)
 //
 // Called inside an operation of the transport; blocking and errors as Transport's. They end what
 // they posted from memory of their own, with Finish; the caller's operation goes on.
@@ -11,13 +11,14 @@
 
 #include "absl/status/status.h"
 #include "runtime/collectives/combine.h"
+#include "runtime/collectives/selector.h"
 #include "runtime/collectives/transport/transport.h"
 
 namespace ringmaster::collectives {
 
 // `in` and `out` have the same type and length, and are the same memory or do not overlap.
-absl::Status Allreduce(Transport& transport, Reduction reduction, ConstElements in, Elements out,
-                       size_t segment_bytes);
+absl::Status Allreduce(Transport& transport, const Method& method, Reduction reduction,
+                       ConstElements in, Elements out);
 
 // counts[r] elements of the result go to rank r: `out` has counts[rank], and may be that part of
 // `in`.
@@ -25,8 +26,11 @@ absl::Status ReduceScatter(Transport& transport, Reduction reduction, ConstEleme
                            std::span<const size_t> counts, Elements out, size_t segment_bytes);
 
 // `out` is written to on rank `root` alone, and may be `in` there.
-absl::Status Reduce(Transport& transport, Reduction reduction, int root, ConstElements in,
-                    Elements out, size_t segment_bytes);
+absl::Status Reduce(Transport& transport, const Method& method, Reduction reduction, int root,
+                    ConstElements in, Elements out);
+
+// The `data` of rank `root` to all.
+absl::Status Broadcast(Transport& transport, const Method& method, int root, Elements data);
 
 }  // namespace ringmaster::collectives
 

@@ -20,11 +20,13 @@ enum class OperationKind : uint8_t {
   kScatter,
   kAllToAll,
   kBarrier,
+  kSend,  // with its receive: both sides count it
+  kSendReceive,
 };
-inline constexpr size_t kOperationKinds = 10;
+inline constexpr size_t kOperationKinds = 12;
 
 // "allreduce", "ordered_sum", "reduce_scatter", "reduce", "broadcast", "allgather", "gather",
-// "scatter", "all_to_all", "barrier".
+// "scatter", "all_to_all", "barrier", "send", "send_receive".
 const char* OperationKindName(OperationKind kind);
 
 // Failed calls count too, with the time and bytes that they took.
@@ -36,6 +38,7 @@ struct OperationStats {
 };
 
 struct CommunicatorStats {
+  uint64_t sharing_peers = 0;  // ranks with which data went through shared memory
   std::array<OperationStats, kOperationKinds> by_kind;
 
   OperationStats& of(OperationKind kind) { return by_kind[static_cast<size_t>(kind)]; }

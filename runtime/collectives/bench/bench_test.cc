@@ -1,15 +1,24 @@
 // The benchmark's text, and the program itself: that ranks meet, verify and print.
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <signal.h>
 #include <string>
+#include <unistd.h>
+#include <vector>
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 
+#include "runtime/collectives/bench/hosts.h"
 #include "runtime/collectives/bench/measure.h"
+#include "runtime/collectives/bench/pattern.h"
 #include "runtime/collectives/bench/report.h"
+#include "runtime/collectives/bench/workload.h"
 #include "runtime/collectives/testing/group.h"
 
 namespace ringmaster::collectives::bench {
@@ -18,6 +27,10 @@ namespace {
 using ::testing::ContainsRegex;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+
+MATCHER_P2(IsPoint, bytes, iterations, "") {
+  return arg.bytes == static_cast<size_t>(bytes) && arg.iterations == iterations;
+}
 
 TEST(BenchOptionsTest, ReadsSizesInPowersOf1024) {
   EXPECT_EQ(*ParseSize("4"), 4u);
@@ -32,9 +45,30 @@ TEST(BenchOptionsTest, StepsFromTheSmallestSizeToTheLargest) {
   options.min_bytes = 4;
   options.max_bytes = 100;
   options.factor = 4;
-  EXPECT_THAT(*Sizes(options), ElementsAre(4, 16, 64));
+  EXPECT_THAT(*Points(options), ElementsAre(IsPoint(4, 20), IsPoint(16, 20), IsPoint(64, 20)));
   options.max_bytes = 3;
-  EXPECT_EQ(Sizes(options).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(Points(options).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST(BenchOptionsTest, TakesSizesWithTheirOwnNumberOfCalls) {
+  Options options;
+  options.points = "4:1000,64K,16M:5";
+  EXPECT_THAT(*Points(options),
+              ElementsAre(IsPoint(4, 1000), IsPoint(65536, 20), IsPoint(16 << 20, 5)));
+  for (const char* wrong : {"4:", "4:0", "4:1x", ",", "4,", ":5", "4:5:6"}) {
+    options.points = wrong;
+    EXPECT_EQ(Points(options).status().code(), absl::StatusCode::kInvalidArgument) << wrong;
+  }
+}
+
+TEST(BenchHostsTest, PutsNeighboursOnOneHost) {
+  const std::vector<Host> hosts = *ParseHosts("11@10.0.0.1,12@10.0.0.2");
+  ASSERT_EQ(hosts.size(), 2u);
+  for (int rank = 0; rank < 4; ++rank) EXPECT_EQ(HostOf(hosts, rank, 4).pid, rank < 2 ? 11 : 12);
+  EXPECT_EQ(HostOf(hosts, 3, 4).address, "10.0.0.2");
+  EXPECT_EQ(HostOf({}, 3, 4).address, "127.0.0.1");
+  for (const char* wrong : {"11", "@10.0.0.1", "11@", "x@10.0.0.1", "11@10.0.0.1,,", "-1@10.0.0.1"})
+    EXPECT_FALSE(ParseHosts(wrong).ok()) << wrong;
 }
 
 TEST(BenchReportTest, CountsBandwidthAsNcclTestsDo) {
@@ -43,13 +77,22 @@ TEST(BenchReportTest, CountsBandwidthAsNcclTestsDo) {
   Row row;
   row.bytes = 1'000'000;
   row.count = 250'000;
-  row.out_of_place = {1e-3, 0};
-  row.in_place = {2e-3, 3};
+  row.out_of_place = Timing{1e-3, 0};
+  row.in_place = Timing{2e-3, 3};
   EXPECT_THAT(Line(options, row),
               ContainsRegex("1000000 +250000 +float +sum +-1 +1000.0 +1.00 +1.50 +0 +2000.0 +0.50 "
                             "+0.75 +3\n"));
   EXPECT_THAT(Footer(options, {row}), HasSubstr("# Out of bounds values : 3 FAILED\n"
                                                 "# Avg bus bandwidth    : 1.125\n"));
+}
+
+TEST(BenchReportTest, KnowsWhatTheLinksCarryForEachOperation) {
+  EXPECT_DOUBLE_EQ(BusFactor("allreduce", 4), 1.5);
+  EXPECT_DOUBLE_EQ(BusFactor("ordered-sum", 4), 1.5);
+  EXPECT_DOUBLE_EQ(BusFactor("broadcast", 4), 1);
+  EXPECT_DOUBLE_EQ(BusFactor("reduce", 4), 1);
+  for (const char* op : {"reduce-scatter", "allgather", "gather", "scatter", "all-to-all"})
+    EXPECT_DOUBLE_EQ(BusFactor(op, 4), 0.75) << op;
 }
 
 TEST(BenchReportTest, PutsTheColumnsUnderTheirNames) {
@@ -58,6 +101,69 @@ TEST(BenchReportTest, PutsTheColumnsUnderTheirNames) {
   const std::string line = Line(options, Row{});
   const std::string names = header.substr(header.rfind('\n', header.size() - 2) + 1);
   EXPECT_EQ(names.size(), line.size());
+}
+
+// One operation of ranks as threads, out of place and in place; its row.
+Row RowOf(const Options& options, size_t bytes) {
+  Row row;
+  testing::Group group(options.ranks);
+  group.Run([&](Communicator& communicator) {
+    const auto measured = Measure(communicator, options, {bytes, 2});
+    ASSERT_TRUE(measured.ok()) << options.op << ": " << measured.status();
+    if (communicator.rank() == 0) row = *measured;
+  });
+  return row;
+}
+
+TEST(BenchMeasureTest, VerifiesEveryOperationOfEveryTypeAndRoot) {
+  for (const std::string& op : OperationNames()) {
+    for (const std::string& type : TypeNames()) {
+      if (op == "ordered-sum" && type != "float" && type != "double") continue;
+      Options options;
+      options.ranks = 3;
+      options.op = op;
+      options.type = type;
+      options.root = 2;
+      const Row row = RowOf(options, 4000);
+      EXPECT_EQ(row.root, HasRoot(op) ? 2 : -1);
+      EXPECT_EQ(AllWrong({row}), 0u) << op << " of " << type;
+      EXPECT_TRUE(row.out_of_place.has_value() || row.in_place.has_value());
+      EXPECT_LE(row.bytes, 4000u);
+      EXPECT_GE(row.bytes, op == "barrier" ? 0u : 3970u) << op << " of " << type;
+    }
+  }
+}
+
+TEST(BenchMeasureTest, VerifiesEveryReductionOfEveryType) {
+  for (const char* op : {"allreduce", "reduce-scatter", "reduce"}) {
+    for (const std::string& type : TypeNames()) {
+      for (const std::string& redop : ReductionNames()) {
+        Options options;
+        options.op = op;
+        options.type = type;
+        options.redop = redop;
+        EXPECT_EQ(AllWrong({RowOf(options, 2000)}), 0u) << op << " " << redop << " of " << type;
+      }
+    }
+  }
+}
+
+TEST(BenchPatternTest, CountsWhatIsWrong) {
+  std::vector<float> values(1000);
+  const Pattern pattern = Combined(ElementType::kF32, Reduction::kSum, 5);
+  Fill(values, pattern, 77);
+  EXPECT_EQ(CountWrong(values, pattern, 77), 0u);
+  EXPECT_GT(CountWrong(values, pattern, 78), 500u);
+  values[0] += 1;
+  values[999] += 1;
+  EXPECT_EQ(CountWrong(values, pattern, 77), 2u);
+}
+
+TEST(BenchPatternTest, TellsRanksApart) {
+  for (int rank = 1; rank < 64; ++rank)
+    EXPECT_NE(MovedBy(ElementType::kU8, rank), MovedBy(ElementType::kU8, rank - 1));
+  EXPECT_NE(Combined(ElementType::kF32, Reduction::kProduct, 3),
+            Combined(ElementType::kF32, Reduction::kProduct, 2));
 }
 
 // A program's standard output and how it ended.
@@ -97,9 +203,61 @@ TEST(BenchProgramTest, PrintsJson) {
   EXPECT_THAT(run.output, HasSubstr(R"("wrong":0)"));
 }
 
+// The process of `rank` among the children of the benchmark `parent`.
+pid_t ProcessOf(pid_t parent, int rank) {
+  const std::string wanted = fmt::format("--rank{}{}", '\0', rank) + '\0';
+  for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+    const std::string name = entry.path().filename();
+    if (name.find_first_not_of("0123456789") != std::string::npos) continue;
+    std::ifstream status(entry.path() / "stat");
+    std::string field;
+    for (int i = 0; i < 4; ++i) status >> field;
+    if (field != std::to_string(parent)) continue;
+    std::ifstream file(entry.path() / "cmdline");
+    const std::string arguments(std::istreambuf_iterator<char>(file), {});
+    if (arguments.ends_with(wanted)) return std::stoi(name);
+  }
+  return -1;
+}
+
+TEST(BenchProgramTest, EndsAndNamesTheRankThatIsStopped) {
+  const char* bin = std::getenv("RINGMASTER_BIN_DIR");
+  const std::string program =
+      fmt::format("{}/ringmaster-bench-collectives", bin == nullptr ? "build/release/bin" : bin);
+  int out[2];
+  ASSERT_EQ(pipe(out), 0);
+  const pid_t pid = fork();
+  if (pid == 0) {
+    dup2(out[1], 1);
+    dup2(out[1], 2);
+    execl(program.c_str(), program.c_str(), "--ranks", "3", "--sizes", "4:1,8:1000000,8:1000000",
+          "--timeout", "2", nullptr);
+    _exit(127);
+  }
+  close(out[1]);
+  FILE* output = fdopen(out[0], "r");
+  std::string text;
+  char line[512];
+  // After the first row the ranks are inside the million calls of the second.
+  while (text.find(" float ") == std::string::npos && std::fgets(line, sizeof(line), output))
+    text += line;
+  const pid_t victim = ProcessOf(pid, 1);
+  ASSERT_GT(victim, 0) << text;
+  ASSERT_EQ(kill(victim, SIGSTOP), 0);
+  while (std::fgets(line, sizeof(line), output)) text += line;  // until all have ended
+  int status = 0;
+  ASSERT_EQ(waitpid(pid, &status, 0), pid);
+  fclose(output);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) != 0) << text;
+  EXPECT_THAT(text, HasSubstr("rank 1 has been stopped for 2 s"));
+  EXPECT_NE(kill(victim, 0), 0) << "the stopped rank is still there";
+}
+
 TEST(BenchProgramTest, SaysWhichFlagIsWrong) {
-  for (const char* arguments : {"--min 4Q", "--op dance", "--ranks 0", "--min 8 --max 4",
-                                "--transport carrier-pigeon", "surplus"}) {
+  for (const char* arguments :
+       {"--min 4Q", "--op dance", "--ranks 0", "--min 8 --max 4", "--transport carrier-pigeon",
+        "surplus", "--type quarter", "--redop xor", "--ranks 2 --root 2", "--sizes 4:0",
+        "--timeout 0", "--hosts x"}) {
     const Ended run = RunProgram(arguments);
     EXPECT_EQ(run.code, 64) << arguments << ": " << run.output;
     EXPECT_NE(run.output, "");

@@ -1,5 +1,6 @@
 // ringmaster-bench-collectives: `ringmaster bench collectives` runs it. It starts itself once more
 // for each rank; the ranks form one round with the trainer's own Communicator and measure.
+#include <chrono>
 #include <cstdio>
 #include <functional>
 #include <memory>
@@ -12,8 +13,10 @@
 
 #include "common/contract.h"
 #include "common/status.h"
+#include "runtime/collectives/bench/hosts.h"
 #include "runtime/collectives/bench/measure.h"
 #include "runtime/collectives/bench/processes.h"
+#include "runtime/collectives/bench/workload.h"
 #include "runtime/collectives/transport/tcp/listener.h"
 
 namespace ringmaster::collectives::bench {
@@ -30,30 +33,38 @@ int Fail(const absl::Status& status, const std::string& who) {
 // Prints on rank 0. kDataLoss: some result was wrong.
 absl::Status MeasureAll(Communicator& communicator, const Options& options) {
   const bool prints = communicator.rank() == 0;
-  RM_ASSIGN_OR_RETURN(const std::vector<size_t> sizes, Sizes(options));
+  RM_ASSIGN_OR_RETURN(const std::vector<Point> points, Points(options));
   std::vector<Row> rows;
-  uint64_t wrong = 0;
   if (prints && !options.json) fmt::print("{}", Header(options));
-  for (const size_t bytes : sizes) {
-    RM_ASSIGN_OR_RETURN(Row row, Measure(communicator, options, bytes));
-    wrong += row.out_of_place.wrong + row.in_place.wrong;
+  for (const Point& point : points) {
+    RM_ASSIGN_OR_RETURN(Row row, Measure(communicator, options, point));
     if (prints && !options.json) fmt::print("{}", Line(options, row));
     std::fflush(stdout);
     rows.push_back(std::move(row));
   }
   if (prints) fmt::print("{}", options.json ? Json(options, rows) : Footer(options, rows));
+  const uint64_t wrong = AllWrong(rows);
   if (wrong == 0) return absl::OkStatus();
   return absl::DataLossError(fmt::format("{} elements of the results are wrong", wrong));
 }
 
 absl::Status RunRank(const Options& options, int rank) {
-  RM_ASSIGN_OR_RETURN(const auto listener, tcp::Listener::Open("127.0.0.1:0"));
+  RM_ASSIGN_OR_RETURN(const std::vector<Host> hosts, ParseHosts(options.hosts));
+  const Host host = HostOf(hosts, rank, options.ranks);
+  RM_RETURN_IF_ERROR(Enter(host));
+  RM_ASSIGN_OR_RETURN(const auto listener, tcp::Listener::Open(host.address + ":0"));
   CommunicatorOptions round;
   round.job = "bench/collectives";
   round.round = 1;
   round.rank = rank;
+  round.operation_timeout = std::chrono::seconds(options.timeout_seconds);
+  round.transport = options.transport == "tcp"   ? TransportChoice::kTcp
+                    : options.transport == "shm" ? TransportChoice::kSharedMemory
+                                                 : TransportChoice::kAuto;
   RM_RETURN_IF_ERROR(Meet(listener->address(), options.ranks, &round));
+  RM_ASSIGN_OR_RETURN(round.algorithm, AlgorithmFromEnvironment());
   RM_ASSIGN_OR_RETURN(const auto communicator, Communicator::Create(round, *listener));
+  RM_RETURN_IF_ERROR(communicator->Fit());
   RM_RETURN_IF_ERROR(MeasureAll(*communicator, options));
   return communicator->Barrier("end");
 }
@@ -72,7 +83,14 @@ struct Flags {
 
 void Declare(CLI::App& app, Flags& flags) {
   Options& options = flags.options;
-  app.add_option("--op", options.op, "The operation.")->check(CLI::IsMember({"allreduce"}));
+  app.add_option("--op", options.op, "The operation; allreduce.")
+      ->check(CLI::IsMember(OperationNames()));
+  app.add_option("--type", options.type, "Of the elements; float.")
+      ->check(CLI::IsMember(TypeNames()));
+  app.add_option("--redop", options.redop, "How a reduction combines them; sum.")
+      ->check(CLI::IsMember(ReductionNames()));
+  app.add_option("--root", options.root, "The rank of operations that have one; 0.")
+      ->check(CLI::Range(0, kMaxRanks - 1));
   app.add_option("--ranks", options.ranks, "Processes, of this machine, that take part; 2.")
       ->check(CLI::Range(1, kMaxRanks));
   app.add_option("--min", flags.min, "Smallest size in bytes: 4, 64K, 256M, 1G; 4.")
@@ -85,8 +103,19 @@ void Declare(CLI::App& app, Flags& flags) {
       ->check(CLI::Range(1, 1'000'000));
   app.add_option("--warmup", options.warmup, "Calls before those; 5.")
       ->check(CLI::Range(0, 1'000'000));
-  app.add_option("--transport", options.transport, "auto chooses; tcp is all there is today.")
-      ->check(CLI::IsMember({"auto", "tcp"}));
+  app.add_option(
+      "--sizes", options.points,
+      "These sizes, instead of min, max and factor, each with its own number of calls or "
+      "without: 4:1000,64K,16M:5.");
+  app.add_option("--transport", options.transport,
+                 "auto (shared memory between ranks of one machine), tcp or shm.")
+      ->check(CLI::IsMember({"auto", "tcp", "shm"}));
+  app.add_option("--timeout", options.timeout_seconds,
+                 "Seconds that a rank may be silent or stopped before the run ends; 60.")
+      ->check(CLI::Range(1, 86'400));
+  app.add_option("--hosts", options.hosts,
+                 "Network namespaces that stand for hosts, as PID@ADDRESS of a process in each: "
+                 "every host gets as many ranks as the others, neighbours together.");
   app.add_flag("--json", options.json, "One JSON object instead of the table.");
   app.add_option("--rank", flags.rank)->group("");  // of the processes that this one starts
 }
@@ -104,15 +133,24 @@ int Main(int argc, char** argv) {
   }
   flags.options.min_bytes = *ParseSize(flags.min);
   flags.options.max_bytes = *ParseSize(flags.max);
-  if (const absl::Status sizes = Sizes(flags.options).status(); !sizes.ok()) {
-    Fail(sizes, "");
+  if (const absl::Status points = Points(flags.options).status(); !points.ok()) {
+    Fail(points, "");
+    return contract::kExitUsage;
+  }
+  if (const absl::Status hosts = ParseHosts(flags.options.hosts).status(); !hosts.ok()) {
+    Fail(hosts, "");
+    return contract::kExitUsage;
+  }
+  if (const int root = flags.options.root; root >= flags.options.ranks) {
+    fmt::print(stderr, "--root: there is no rank {} of {}\n", root, flags.options.ranks);
     return contract::kExitUsage;
   }
   if (flags.rank != kNoRank) {
     const absl::Status status = RunRank(flags.options, flags.rank);
     return status.ok() ? contract::kExitOk : Fail(status, fmt::format("rank {}: ", flags.rank));
   }
-  const auto ended = RunRanks(flags.options.ranks, std::vector<std::string>(argv, argv + argc));
+  const auto ended = RunRanks(flags.options.ranks, std::vector<std::string>(argv, argv + argc),
+                              std::chrono::seconds(flags.options.timeout_seconds));
   return ended.ok() ? *ended : Fail(ended.status(), "");
 }
 

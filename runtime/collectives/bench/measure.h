@@ -9,10 +9,10 @@
 
 namespace ringmaster::collectives::bench {
 
-// Checks one call against what it must give, out of place and in place, then times `iterations`
-// calls of each after `warmup` others. Every rank calls it with the same arguments and gets the
-// same row. Blocks as the communicator's operations do.
-absl::StatusOr<Row> Measure(Communicator& communicator, const Options& options, size_t bytes);
+// Checks one call against what it must give, out of place and in place, then times the point's
+// calls of each after `warmup` others, or as many if that is less. Every rank calls it with the
+// same arguments and gets the same row. Blocks as the communicator's operations do.
+absl::StatusOr<Row> Measure(Communicator& communicator, const Options& options, const Point& point);
 
 }  // namespace ringmaster::collectives::bench
 

@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "common/status.h"
+
 namespace ringmaster::collectives::bench {
 namespace {
 
@@ -31,15 +33,41 @@ absl::StatusOr<size_t> ParseSize(const std::string& text) {
   return number * scale;
 }
 
-absl::StatusOr<std::vector<size_t>> Sizes(const Options& options) {
+namespace {
+
+absl::StatusOr<Point> ParsePoint(std::string_view text, int iterations) {
+  const size_t colon = text.find(':');
+  RM_ASSIGN_OR_RETURN(const size_t bytes, ParseSize(std::string(text.substr(0, colon))));
+  if (colon == std::string_view::npos) return Point{bytes, iterations};
+  const std::string_view calls = text.substr(colon + 1);
+  const auto parsed = std::from_chars(calls.data(), calls.data() + calls.size(), iterations);
+  if (parsed.ec == std::errc() && parsed.ptr == calls.data() + calls.size() && iterations >= 1)
+    return Point{bytes, iterations};
+  return absl::InvalidArgumentError(
+      fmt::format("'{}': write a size, or a size and its calls, as 64K:100", text));
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<Point>> Points(const Options& options) {
+  std::vector<Point> points;
+  if (!options.points.empty()) {
+    std::string_view rest = options.points;
+    while (true) {
+      const size_t comma = rest.find(',');
+      RM_ASSIGN_OR_RETURN(points.emplace_back(),
+                          ParsePoint(rest.substr(0, comma), options.iterations));
+      if (comma == std::string_view::npos) return points;
+      rest.remove_prefix(comma + 1);
+    }
+  }
   if (options.max_bytes < options.min_bytes) {
     return absl::InvalidArgumentError(fmt::format("--max: {} bytes are less than --min's {}",
                                                   options.max_bytes, options.min_bytes));
   }
-  std::vector<size_t> sizes;
   for (size_t size = options.min_bytes; size <= options.max_bytes; size *= options.factor)
-    sizes.push_back(size);
-  return sizes;
+    points.push_back({size, options.iterations});
+  return points;
 }
 
 }  // namespace ringmaster::collectives::bench

@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>
+#include <optional>
 #include <poll.h>
 #include <signal.h>
 #include <unistd.h>
@@ -23,6 +24,7 @@ using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
 constexpr std::chrono::seconds kStartPatience{30};
+constexpr std::chrono::seconds kGrace{5};  // to say what was wrong, and close
 constexpr size_t kKeyBytes = 32;
 constexpr size_t kLongestLine = 256;
 
@@ -51,7 +53,10 @@ class Children {
     for (const Child& child : children_) {
       if (child.pid > 0) kill(child.pid, SIGKILL);
     }
-    WaitForAll();
+    for (const Child& child : children_) {
+      while (child.pid > 0 && waitpid(child.pid, nullptr, 0) < 0 && errno == EINTR) {
+      }
+    }
   }
 
   absl::Status Start(const std::vector<std::string>& arguments) {
@@ -68,32 +73,71 @@ class Children {
     const pid_t pid = fork();
     if (pid < 0) return ErrnoStatus(errno, "a process for a rank");
     if (pid == 0) Become(theirs.get(), parent, argv.data());
-    children_.push_back({pid, std::move(mine)});
+    children_.push_back({pid, std::move(mine), std::nullopt});
     return absl::OkStatus();
   }
 
   size_t size() const { return children_.size(); }
   int fd(size_t rank) const { return children_[rank].control.get(); }
 
-  int WaitForAll() {
+  // The first exit code that is not 0, or 0. kDeadlineExceeded naming the rank that hangs.
+  absl::StatusOr<int> WaitForAll(std::chrono::seconds patience) {
     int result = 0;
-    for (Child& child : children_) {
-      if (child.pid <= 0) continue;
-      int status = 0;
-      while (waitpid(child.pid, &status, 0) < 0 && errno == EINTR) {
+    std::optional<steady_clock::time_point> first_end;
+    while (true) {
+      const auto now = steady_clock::now();
+      bool all_over = true;
+      for (size_t rank = 0; rank < children_.size(); ++rank) {
+        Child& child = children_[rank];
+        const std::optional<int> code = Look(child, now);
+        if (code && result == 0) result = *code;
+        if (code && !first_end) first_end = now;
+        if (child.pid < 0) continue;
+        all_over = false;
+        if (child.stopped && now - *child.stopped > patience)
+          return Hangs(rank, fmt::format("has been stopped for {} s", patience.count()));
+        if (first_end && now - *first_end > patience + kGrace)
+          return Hangs(rank, fmt::format("goes on {} s after another rank has ended",
+                                         (patience + kGrace).count()));
       }
-      child.pid = -1;
-      const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-      if (result == 0) result = code;
+      if (all_over) return result;
+      WaitForAnEnd();
     }
-    return result;
   }
 
  private:
   struct Child {
-    pid_t pid = -1;
+    pid_t pid = -1;  // -1: it is over
     UniqueFd control;
+    std::optional<steady_clock::time_point> stopped;  // since when
   };
+
+  static absl::Status Hangs(size_t rank, const std::string& how) {
+    return absl::DeadlineExceededError(fmt::format("rank {} {}; all are killed", rank, how));
+  }
+
+  // Its exit code, as a shell gives it, if it has ended since the last look.
+  static std::optional<int> Look(Child& child, steady_clock::time_point now) {
+    int status = 0;
+    if (child.pid < 0 ||
+        waitpid(child.pid, &status, WNOHANG | WUNTRACED | WCONTINUED) != child.pid) {
+      return std::nullopt;
+    }
+    child.stopped.reset();
+    if (WIFSTOPPED(status)) child.stopped = now;
+    if (!WIFEXITED(status) && !WIFSIGNALED(status)) return std::nullopt;
+    child.pid = -1;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  }
+
+  // Until a child's end of its socket is closed; stops are looked for every 100 ms.
+  void WaitForAnEnd() {
+    std::vector<pollfd> ends;
+    for (const Child& child : children_) {
+      if (child.pid >= 0) ends.push_back({child.control.get(), 0, 0});
+    }
+    poll(ends.data(), ends.size(), 100);
+  }
 
   [[noreturn]] static void Become(int control, pid_t parent, char** argv) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -109,7 +153,8 @@ class Children {
 
 }  // namespace
 
-absl::StatusOr<int> RunRanks(int ranks, const std::vector<std::string>& arguments) {
+absl::StatusOr<int> RunRanks(int ranks, const std::vector<std::string>& arguments,
+                             std::chrono::seconds patience) {
   Children children;
   for (int rank = 0; rank < ranks; ++rank) {
     std::vector<std::string> all = arguments;
@@ -129,7 +174,7 @@ absl::StatusOr<int> RunRanks(int ranks, const std::vector<std::string>& argument
     RM_RETURN_IF_ERROR(WriteAll(children.fd(rank), std::as_bytes(std::span(everybody)),
                                 fmt::format("rank {}", rank)));
   }
-  return children.WaitForAll();
+  return children.WaitForAll(patience);
 }
 
 absl::Status Meet(const std::string& address, int ranks, CommunicatorOptions* options) {

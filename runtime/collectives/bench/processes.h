@@ -6,6 +6,7 @@
 #ifndef RINGMASTER_RUNTIME_COLLECTIVES_BENCH_PROCESSES_H_
 #define RINGMASTER_RUNTIME_COLLECTIVES_BENCH_PROCESSES_H_
 
+#include <chrono>
 #include <string>
 #include <vector>
 
@@ -17,9 +18,11 @@ namespace ringmaster::collectives::bench {
 inline constexpr int kControlFd = 3;
 
 // Starts `ranks` processes, each with `arguments` and "--rank" R, lets them meet and waits until
-// all are over: the first exit code that is not 0, or 0. A rank that does not say where it listens
-// within 30 s, or ends before, is an error, and all are killed.
-absl::StatusOr<int> RunRanks(int ranks, const std::vector<std::string>& arguments);
+// all are over: the first exit code that is not 0, or 0. An error that names the rank, and all are
+// killed: a rank does not say where it listens within 30 s, or ends before; it is stopped (SIGSTOP)
+// for longer than `patience`; or it goes on for that long after another has ended.
+absl::StatusOr<int> RunRanks(int ranks, const std::vector<std::string>& arguments,
+                             std::chrono::seconds patience);
 
 // In a child: tells the parent `address` and completes `options`: its members and its key.
 absl::Status Meet(const std::string& address, int ranks, CommunicatorOptions* options);

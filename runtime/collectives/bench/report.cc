@@ -19,17 +19,15 @@ Bandwidth BandwidthOf(const Options& options, const Row& row, const Timing& timi
 // The mean of all bus bandwidths of a run.
 double AverageBus(const Options& options, const std::vector<Row>& rows) {
   double sum = 0;
+  int measured = 0;
   for (const Row& row : rows) {
-    sum += BandwidthOf(options, row, row.out_of_place).bus;
-    sum += BandwidthOf(options, row, row.in_place).bus;
+    for (const auto& timing : {row.out_of_place, row.in_place}) {
+      if (!timing) continue;
+      sum += BandwidthOf(options, row, *timing).bus;
+      ++measured;
+    }
   }
-  return rows.empty() ? 0 : sum / static_cast<double>(2 * rows.size());
-}
-
-uint64_t AllWrong(const std::vector<Row>& rows) {
-  uint64_t wrong = 0;
-  for (const Row& row : rows) wrong += row.out_of_place.wrong + row.in_place.wrong;
-  return wrong;
+  return measured == 0 ? 0 : sum / measured;
 }
 
 // Microseconds in seven characters with as many digits as fit.
@@ -38,32 +36,43 @@ std::string Micros(double seconds) {
   return fmt::format("{:.{}f}", micros, micros >= 10000 ? 0 : micros >= 100 ? 1 : 2);
 }
 
-std::string Columns(const Options& options, const Row& row, const Timing& timing) {
-  const Bandwidth bandwidth = BandwidthOf(options, row, timing);
-  return fmt::format("  {:>7}  {:>6.2f}  {:>6.2f}  {:>5}", Micros(timing.seconds),
-                     bandwidth.algorithm, bandwidth.bus, timing.wrong);
+std::string Columns(const Options& options, const Row& row, const std::optional<Timing>& timing) {
+  if (!timing) return fmt::format("  {:>7}  {:>6}  {:>6}  {:>5}", "-", "-", "-", "-");
+  const Bandwidth bandwidth = BandwidthOf(options, row, *timing);
+  return fmt::format("  {:>7}  {:>6.2f}  {:>6.2f}  {:>5}", Micros(timing->seconds),
+                     bandwidth.algorithm, bandwidth.bus, timing->wrong);
 }
 
-std::string JsonOf(const Options& options, const Row& row, const Timing& timing) {
-  const Bandwidth bandwidth = BandwidthOf(options, row, timing);
+std::string JsonOf(const Options& options, const Row& row, const std::optional<Timing>& timing) {
+  if (!timing) return "null";
+  const Bandwidth bandwidth = BandwidthOf(options, row, *timing);
   return fmt::format(R"({{"time_us":{:.3f},"algbw":{:.6f},"busbw":{:.6f},"wrong":{}}})",
-                     timing.seconds * 1e6, bandwidth.algorithm, bandwidth.bus, timing.wrong);
+                     timing->seconds * 1e6, bandwidth.algorithm, bandwidth.bus, timing->wrong);
 }
 
 }  // namespace
 
 double BusFactor(const std::string& op, int ranks) {
   const double n = ranks;
-  if (op == "allreduce") return 2 * (n - 1) / n;
-  return 1;
+  if (op == "allreduce" || op == "ordered-sum") return 2 * (n - 1) / n;
+  if (op == "broadcast" || op == "reduce") return 1;
+  return (n - 1) / n;
+}
+
+uint64_t AllWrong(const std::vector<Row>& rows) {
+  uint64_t wrong = 0;
+  for (const Row& row : rows) {
+    for (const auto& timing : {row.out_of_place, row.in_place}) wrong += timing ? timing->wrong : 0;
+  }
+  return wrong;
 }
 
 std::string Header(const Options& options) {
   std::string text = fmt::format(
-      "# ringmaster bench collectives: {} of {} ranks, processes of this machine, over tcp\n"
+      "# ringmaster bench collectives: {} of {} ranks, processes of this machine, transport {}\n"
       "# minBytes {} maxBytes {} step: {}(factor) warmup iters: {} iters: {} validation: 1\n#\n",
-      options.op, options.ranks, options.min_bytes, options.max_bytes, options.factor,
-      options.warmup, options.iterations);
+      options.op, options.ranks, options.transport, options.min_bytes, options.max_bytes,
+      options.factor, options.warmup, options.iterations);
   const auto both = [&](const char* a, const char* b, const char* c, const char* d) {
     const std::string side = fmt::format("  {:>7}  {:>6}  {:>6}  {:>5}", a, b, c, d);
     return side + side;
@@ -90,9 +99,9 @@ std::string Footer(const Options& options, const std::vector<Row>& rows) {
 }
 
 std::string Json(const Options& options, const std::vector<Row>& rows) {
-  std::string text = fmt::format(
-      R"({{"op":"{}","ranks":{},"transport":"tcp","iterations":{},"warmup":{},"rows":[)",
-      options.op, options.ranks, options.iterations, options.warmup);
+  std::string text =
+      fmt::format(R"({{"op":"{}","ranks":{},"transport":"{}","iterations":{},"warmup":{},"rows":[)",
+                  options.op, options.ranks, options.transport, options.iterations, options.warmup);
   const char* separator = "";
   for (const Row& row : rows) {
     text += fmt::format(R"({}

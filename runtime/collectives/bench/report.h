@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,13 +23,16 @@ struct Row {
   std::string type = "float";
   std::string redop = "sum";
   int root = -1;
-  Timing out_of_place;
-  Timing in_place;
+  std::optional<Timing> out_of_place;  // nothing: the operation has no such form
+  std::optional<Timing> in_place;
 };
 
 // Bytes that the links of one rank must carry for each byte of the size column: what makes busbw
-// comparable with a link's speed at every number of ranks. 1 for what is not known.
+// comparable with a link's speed at every number of ranks (nccl-tests, PERFORMANCE.md).
 double BusFactor(const std::string& op, int ranks);
+
+// All elements of a run that were wrong.
+uint64_t AllWrong(const std::vector<Row>& rows);
 
 // The lines before the first row, each row, and the lines after the last; each ends with a newline.
 std::string Header(const Options& options);

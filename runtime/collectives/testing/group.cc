@@ -19,7 +19,17 @@ void RunThreads(int count, const std::function<void(int)>& body) {
   for (std::thread& thread : threads) thread.join();
 }
 
-Group::Group(int world) {
+std::string NameOf(Wires wires) {
+  static constexpr const char* kNames[] = {"Shared", "Tcp", "Mixed"};
+  return kNames[static_cast<size_t>(wires)];
+}
+
+TransportChoice ChoiceOf(Wires wires, int rank) {
+  const bool tcp = wires == Wires::kTcp || (wires == Wires::kMixed && rank % 3 == 0);
+  return tcp ? TransportChoice::kTcp : TransportChoice::kAuto;
+}
+
+Group::Group(int world, Wires wires) : wires_(wires) {
   options.job = "test/group";
   options.key = "a key that only the members know";
   options.connect_timeout = kPatience;
@@ -38,6 +48,7 @@ Group::Group(int world) {
 CommunicatorOptions Group::OptionsFor(int rank) const {
   CommunicatorOptions mine = options;
   mine.rank = rank;
+  if (mine.transport == TransportChoice::kAuto) mine.transport = ChoiceOf(wires_, rank);
   return mine;
 }
 

@@ -19,9 +19,17 @@
 
 namespace ringmaster::collectives::testing {
 
+// What carries data between the ranks of a group.
+enum class Wires {
+  kShared,  // memory, between all
+  kTcp,     // TCP, between all
+  kMixed,   // TCP to every third rank, memory between the others
+};
+inline constexpr Wires kAllWires[] = {Wires::kShared, Wires::kTcp, Wires::kMixed};
+
 class Group {
  public:
-  explicit Group(int world);
+  explicit Group(int world, Wires wires = Wires::kShared);
 
   // What every rank opens the next round with; change it before Run. `rank` is set per rank.
   CommunicatorOptions options;
@@ -34,8 +42,15 @@ class Group {
   tcp::Listener& listener(int rank) { return *listeners_[rank]; }
 
  private:
+  const Wires wires_;
   std::vector<std::unique_ptr<tcp::Listener>> listeners_;
 };
+
+// For the names of tests: "Shared", "Tcp", "Mixed".
+std::string NameOf(Wires wires);
+
+// What rank `rank` is to be told, so that these are the group's wires.
+TransportChoice ChoiceOf(Wires wires, int rank);
 
 // Runs body(0) ... body(count - 1), each on a thread, and joins them.
 void RunThreads(int count, const std::function<void(int)>& body);

@@ -29,7 +29,7 @@ absl::StatusOr<FrameHeader> DecodeFrameHeader(const FrameHeaderBytes& bytes) {
   if (reader.Get<uint32_t>() != kMagic) return absl::DataLossError("what it sent is not a frame");
   const uint32_t type = reader.Get<uint32_t>();
   if (type < static_cast<uint32_t>(FrameType::kOperation) ||
-      type > static_cast<uint32_t>(FrameType::kGoodbye)) {
+      type > static_cast<uint32_t>(FrameType::kBell)) {
     return absl::DataLossError("it sent a frame of unknown type");
   }
   FrameHeader header;

@@ -6,17 +6,28 @@
 //    4      1     type
 //    5      3     zero
 //    8      8     round
-//   16      8     sequence: the operation's number in the round (0 outside any)
+//   16      8     sequence: the operation's number between these two ranks (0 outside any)
 //   24      8     tag: hash of the operation (type, element type, count, name); kAbort: see below
 //   32      8     length
 //
 //   kOperation  comes before the first data of an operation; its payload is the description as
 //               text, so that a peer whose program diverged can be told what this rank was doing
 //   kData       one message
-//   kAlive      no payload: "I wait inside this operation"; what a hung peer does not send
+//   kAlive      no payload: "I wait inside an operation"; what a hung peer does not send. tag: for
+//               how many milliseconds the sender knows of no data that moved
 //   kAbort      the sender failed; payload: the cause as text; tag: its status code, and the
 //               suspected rank + 1, shifted left by 32
 //   kGoodbye    the sender leaves in good order; nothing follows
+//
+// Which path data takes is settled before the first kData, by the rank that dialed and the one that
+// accepted:
+//
+//   kOffer      the dialer's first frame; payload: its machine's id, or nothing where it wants TCP
+//   kSegment    the acceptor's answer on the same machine; tag: bytes of a ring, payload: the name
+//               of the shared memory
+//   kAccept     the dialer has mapped it: data goes through it from here on, both ways
+//   kDecline    instead of kSegment or kAccept: data goes over TCP; payload: why
+//   kBell       there is news in the shared memory; for a peer that sleeps
 #ifndef RINGMASTER_RUNTIME_COLLECTIVES_TRANSPORT_FRAME_H_
 #define RINGMASTER_RUNTIME_COLLECTIVES_TRANSPORT_FRAME_H_
 
@@ -30,7 +41,18 @@
 
 namespace ringmaster::collectives {
 
-enum class FrameType : uint8_t { kOperation = 1, kData = 2, kAlive = 3, kAbort = 4, kGoodbye = 5 };
+enum class FrameType : uint8_t {
+  kOperation = 1,
+  kData = 2,
+  kAlive = 3,
+  kAbort = 4,
+  kGoodbye = 5,
+  kOffer = 6,
+  kSegment = 7,
+  kAccept = 8,
+  kDecline = 9,
+  kBell = 10
+};
 
 struct FrameHeader {
   FrameType type = FrameType::kData;

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::string_view kMagic = "RINGMSTR";
 constexpr std::string_view kAnswerMagic = "RMA1";
-constexpr uint32_t kVersion = 1;
+constexpr uint32_t kVersion = 2;
 constexpr size_t kUidBytes = 64;
 
 Sha256Digest Proof(std::string_view direction, const Membership& self, int to_rank,

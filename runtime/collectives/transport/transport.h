@@ -6,7 +6,7 @@
 // once never block each other. Messages between two ranks arrive in the order in which they were
 // posted, and a receive must have the size of the message that it meets.
 //
-//   RM_RETURN_IF_ERROR(transport.Begin(operation, sequence));
+//   RM_RETURN_IF_ERROR(transport.Begin(operation, Scope()));
 //   transport.PostSend(next, mine);
 //   RM_RETURN_IF_ERROR(transport.Wait(transport.PostReceive(previous, theirs)));
 //   RM_RETURN_IF_ERROR(transport.Finish());
@@ -22,8 +22,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string_view>
 
 #include "absl/status/status.h"
+#include "runtime/collectives/combine.h"
 #include "runtime/collectives/operation.h"
 
 namespace ringmaster::collectives {
@@ -32,6 +34,21 @@ namespace ringmaster::collectives {
 struct Receipt {
   int peer = 0;
   uint64_t number = 0;
+};
+
+// What becomes of a message that is combined with this rank's values as it arrives.
+struct Combining {
+  Combiner combiner;
+  std::span<const std::byte> mine;  // whole elements, as long as the message
+  std::span<std::byte> into;        // as long; the memory of `mine`, or without overlap
+  bool arrived_is_left = false;     // which operand the message is: it decides between -0 and 0
+};
+
+// Whom an operation is among, and on whose behalf.
+struct Scope {
+  std::span<const int> ranks{};  // who takes part; empty: every rank. This one need not be listed
+  uint64_t group = 0;            // part of what must agree: which group's operation it is
+  std::string_view name{};       // that group's, for messages; empty: the whole round
 };
 
 // Why a round ended for this rank.
@@ -43,6 +60,7 @@ struct Failure {
 struct Traffic {
   uint64_t bytes_sent = 0;  // payload only
   uint64_t bytes_received = 0;
+  uint64_t sharing_peers = 0;  // ranks with which data goes through shared memory
 };
 
 class Transport {
@@ -52,10 +70,14 @@ class Transport {
   virtual int rank() const = 0;
   virtual int world() const = 0;
   virtual uint64_t round() const = 0;
+  // This rank in the round, where the transport is one of its groups.
+  virtual int round_rank() const { return rank(); }
 
-  // Starts operation number `sequence` (1, 2, ... in this round). A peer seen in another operation
-  // of that number is an error at once.
-  virtual absl::Status Begin(const Operation& operation, uint64_t sequence) = 0;
+  // Starts an operation among `scope`. Each pair of ranks counts the operations in which both take
+  // part: 1, 2, ... A peer seen in another operation of that number is an error at once, so two
+  // ranks must make all calls that they share, of whatever groups, in the same order; operations
+  // of others do not touch them. What is viewed must live until the operation ends.
+  virtual absl::Status Begin(const Operation& operation, const Scope& scope) = 0;
 
   // Says that this operation will talk to `peer`, so that the connection is made now. Optional; an
   // algorithm calls it where its first message to a peer depends on another's, so that a peer that
@@ -68,6 +90,11 @@ class Transport {
 
   // Says where the next message from `peer` goes. The memory must stay until Finish or an error.
   virtual Receipt PostReceive(int peer, std::span<std::byte> bytes) = 0;
+
+  // The same, with the message combined into place as it arrives: straight from where the transport
+  // has it, without a copy. Its parts are combined in any order and at any time until the receive
+  // is complete; `mine` must stay as it is until then.
+  virtual Receipt PostCombine(int peer, const Combining& combining) = 0;
 
   // Blocks until that receive is complete.
   virtual absl::Status Wait(Receipt receipt) = 0;

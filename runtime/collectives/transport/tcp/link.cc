@@ -7,6 +7,8 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <linux/sockios.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 
@@ -16,6 +18,7 @@ namespace ringmaster::collectives::tcp {
 namespace {
 
 constexpr size_t kFramesPerWrite = 8;
+constexpr size_t kStagedBytes = 64 * 1024;
 constexpr size_t kMaxDrainBytes = size_t{1} << 20;
 
 }  // namespace
@@ -36,24 +39,47 @@ void Link::DropWork(bool keep_partial) {
   const bool partial = keep_partial && !queue_.empty() && queue_.front().sent > 0;
   queue_.resize(partial ? 1 : 0);
   posted_.clear();
+  held_.clear();
+  staged_bytes_ = 0;
+}
+
+void Link::ReleaseHeld() {
+  for (const Held& held : held_) QueueData(held.header, held.payload);
+  held_.clear();
+}
+
+void Link::UseSharedMemory(std::unique_ptr<shm::Channel> channel, uint64_t round) {
+  path_ = Path::kSharedMemory;
+  round_ = round;
+  channel_ = std::move(channel);
 }
 
 void Link::QueueData(const FrameHeader& header, std::span<const std::byte> bytes) {
-  queue_.push_back({.header = EncodeFrameHeader(header), .payload = bytes});
+  if (path_ == Path::kTcp) {
+    queue_.push_back({.header = EncodeFrameHeader(header), .payload = bytes});
+    return;
+  }
+  Held held{.header = header, .payload = bytes};
+  if (path_ == Path::kSharedMemory && held_.empty() && SendShared(held)) return;
+  held_.push_back(held);
 }
 
 void Link::QueueControl(const FrameHeader& header, const std::string& text) {
   FrameHeader sized = header;
   const std::string body = text.substr(0, kMaxControlBytes);
   sized.length = body.size();
-  queue_.push_back({.header = EncodeFrameHeader(sized),
-                    .text = body,
-                    .alive = header.type == FrameType::kAlive});
+  queue_.push_back({.header = EncodeFrameHeader(sized), .text = body, .control = true});
 }
 
-uint64_t Link::PostReceive(std::span<std::byte> bytes) {
-  posted_.push_back(bytes);
+uint64_t Link::PostReceive(const Arrival& arrival) {
+  posted_.push_back(arrival);
   return ++posted_count_;
+}
+
+bool Link::has_work() const {
+  return has_posted() || has_held() ||
+         std::any_of(queue_.begin(), queue_.end(),
+                     [](const Outgoing& frame) { return !frame.control; });
 }
 
 short Link::interest() const {
@@ -83,7 +109,7 @@ absl::Status Link::Write(SteadyTime now) {
       // What the peer said last, if it did, tells more than the broken pipe.
       const absl::Status broken = Lost(std::strerror(errno));
       RM_RETURN_IF_ERROR(Read(now));
-      return left_ && !has_work() ? absl::OkStatus() : broken;
+      return left_ && queue_.empty() ? absl::OkStatus() : broken;
     }
     Sent(static_cast<size_t>(sent), now);
   }
@@ -125,6 +151,10 @@ absl::Status Link::ReadHeader(SteadyTime now, bool* would_block) {
   reading_payload_ = true;
   matched_ = false;
   done_ = 0;
+  if (is_data() && path_ != Path::kTcp) {
+    RM_RETURN_IF_ERROR(handler_->OnData(peer_, header_, std::nullopt));
+    return absl::DataLossError("sent data over TCP, which is not what was settled");
+  }
   if (is_data())
     return posted_.empty() ? handler_->OnData(peer_, header_, std::nullopt) : absl::OkStatus();
   text_.resize(header_.length);
@@ -138,7 +168,7 @@ absl::Status Link::ReadControl(SteadyTime now, bool* would_block) {
   done_ = 0;
   if (header_.type == FrameType::kGoodbye) {
     left_ = true;
-    std::erase_if(queue_, [](const Outgoing& frame) { return frame.alive; });
+    std::erase_if(queue_, [](const Outgoing& frame) { return frame.control; });
   }
   return handler_->OnControl(peer_, header_, text_);
 }
@@ -154,7 +184,12 @@ absl::Status Link::ReadData(SteadyTime now, bool* would_block) {
     last_heard_ = now;
   }
   const size_t before = done_;
-  RM_RETURN_IF_ERROR(Receive(posted_.front(), &done_, now, would_block));
+  Arrival& arrival = posted_.front();
+  if (arrival.combines()) {
+    RM_RETURN_IF_ERROR(Combine(arrival, now, would_block));
+  } else {
+    RM_RETURN_IF_ERROR(Receive(arrival.into(), &done_, now, would_block));
+  }
   if (done_ > before) last_progress_ = now;
   if (*would_block) return absl::OkStatus();
   bytes_received_ += posted_.front().size();
@@ -162,6 +197,21 @@ absl::Status Link::ReadData(SteadyTime now, bool* would_block) {
   ++completed_;
   reading_payload_ = false;
   done_ = 0;
+  return absl::OkStatus();
+}
+
+// What is combined comes through a buffer that stays in the cache, and leaves it in whole elements.
+absl::Status Link::Combine(Arrival& arrival, SteadyTime now, bool* would_block) {
+  if (staged_.empty()) staged_.resize(kStagedBytes);
+  while (!*would_block && done_ < arrival.size()) {
+    const size_t due = std::min(staged_.size(), arrival.size() - done_);
+    RM_RETURN_IF_ERROR(Receive(std::span(staged_).first(due), &staged_bytes_, now, would_block));
+    const size_t whole = arrival.WholeElements(staged_bytes_);
+    arrival.Deliver(done_, std::span(staged_).first(whole));
+    done_ += whole;
+    staged_bytes_ -= whole;
+    std::memmove(staged_.data(), staged_.data() + whole, staged_bytes_);
+  }
   return absl::OkStatus();
 }
 
@@ -186,6 +236,14 @@ absl::Status Link::Receive(std::span<std::byte> into, size_t* done, SteadyTime n
 
 absl::Status Link::Lost(const std::string& how) const {
   return absl::UnavailableError(fmt::format("lost the connection: {}", how));
+}
+
+bool Link::Delivered(SteadyTime now) {
+  if (!attached() || !Write(now).ok()) return true;
+  pollfd ended{fd_.get(), 0, 0};
+  if (poll(&ended, 1, 0) > 0) return true;  // POLLHUP or POLLERR: no event was asked for
+  int under_way = 0;
+  return queue_.empty() && (ioctl(fd_.get(), SIOCOUTQ, &under_way) != 0 || under_way == 0);
 }
 
 void Link::Close() {

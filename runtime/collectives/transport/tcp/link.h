@@ -1,5 +1,6 @@
-// The frames to and from one peer: queues of what is to be sent and received, and the socket once
-// there is one.
+// The frames to and from one peer: queues of what is to be sent and received, the socket once there
+// is one, and the shared memory where the two ranks have some. Data waits until it is settled which
+// of the two carries it; all other frames always go over the socket.
 //
 // A link moves bytes and cuts them into frames; what a frame means is its handler's business. It
 // reads ahead by one header only: data that no receive was posted for stays in the kernel, so a
@@ -11,13 +12,17 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "common/clock.h"
 #include "common/file.h"
+#include "runtime/collectives/transport/arrival.h"
 #include "runtime/collectives/transport/frame.h"
+#include "runtime/collectives/transport/shm/channel.h"
 
 namespace ringmaster::collectives::tcp {
 
@@ -32,6 +37,9 @@ class FrameHandler {
                               std::optional<size_t> expected) = 0;
 };
 
+// What carries the data between two ranks.
+enum class Path { kUnsettled, kTcp, kSharedMemory };
+
 class Link {
  public:
   // `handler` must outlive the link.
@@ -41,6 +49,15 @@ class Link {
   bool attached() const { return fd_.valid(); }
   int fd() const { return fd_.get(); }
   bool left() const { return left_; }  // said goodbye
+
+  Path path() const { return path_; }
+  // Settles it. What was queued before goes over TCP when it is released, so that something can be
+  // said first, and through shared memory with the next MoveShared.
+  void UseTcp() { path_ = Path::kTcp; }
+  void ReleaseHeld();
+  void UseSharedMemory(std::unique_ptr<shm::Channel> channel, uint64_t round);
+  shm::Channel& channel() { return *channel_; }
+  const shm::Channel& channel() const { return *channel_; }
 
   // Drops the counts of the last operation, all of whose work must be done.
   void StartOperation();
@@ -52,16 +69,26 @@ class Link {
   void QueueData(const FrameHeader& header, std::span<const std::byte> bytes);
   void QueueControl(const FrameHeader& header, const std::string& text);
   // The number of the receive, from 1 in each operation.
-  uint64_t PostReceive(std::span<std::byte> bytes);
+  uint64_t PostReceive(const Arrival& arrival);
 
   uint64_t completed_receives() const { return completed_; }
-  bool has_queued() const { return !queue_.empty(); }
+  bool has_queued() const { return !queue_.empty(); }  // for the socket
+  bool has_held() const { return !held_.empty(); }     // data for a path to come, or shared memory
   bool has_posted() const { return !posted_.empty(); }
-  bool has_work() const { return has_queued() || has_posted(); }
+  // Data is to be sent or received. Control frames are no work: no operation waits for them.
+  bool has_work() const;
 
-  // Writes and reads as much as goes without blocking.
+  // Writes to the socket and reads from it as much as goes without blocking.
   absl::Status Write(SteadyTime now);
   absl::Status Read(SteadyTime now);
+
+  // The same for the shared memory, which the path must be; no system calls, no look at the clock.
+  // True: something moved.
+  absl::StatusOr<bool> MoveShared();
+  // Shows the handler what came through shared memory before a receive was posted for it.
+  absl::Status InspectShared();
+  // Books what moved since the last time.
+  void NoteShared(SteadyTime now);
 
   // What to poll for; nothing (0) while a data frame waits for its receive.
   short interest() const;
@@ -77,6 +104,10 @@ class Link {
   uint64_t bytes_sent() const { return bytes_sent_; }
   uint64_t bytes_received() const { return bytes_received_; }
 
+  // Nothing of what was queued is under way any more: the peer's kernel has all of it, or nobody is
+  // there to take it. Does not block.
+  bool Delivered(SteadyTime now);
+
   // Reads and drops what has come, and closes: unread bytes would make the kernel reset the
   // connection and lose what was sent last.
   void Close();
@@ -87,7 +118,7 @@ class Link {
     std::string text{};                    // of a control frame
     std::span<const std::byte> payload{};  // of a data frame
     size_t sent = 0;
-    bool alive = false;  // kAlive: nothing is lost where nobody hears it
+    bool control = false;  // nothing is lost where a peer that has left does not hear it
 
     std::span<const std::byte> body() const {
       return text.empty() ? payload : std::as_bytes(std::span<const char>(text));
@@ -95,12 +126,22 @@ class Link {
     size_t size() const { return header.size() + body().size(); }
   };
 
+  struct Held {
+    FrameHeader header;
+    std::span<const std::byte> payload;
+    size_t sent = 0;
+  };
+
   bool awaits_receive() const { return reading_payload_ && is_data() && !matched_; }
   bool is_data() const { return header_.type == FrameType::kData; }
   void Sent(size_t bytes, SteadyTime now);
+  bool SendShared(Held& held);
+  FrameHeader HeaderOf(const shm::Channel::Piece& piece) const;
+  absl::Status ReceiveShared(const shm::Channel::Piece& piece);
   absl::Status ReadHeader(SteadyTime now, bool* would_block);
   absl::Status ReadControl(SteadyTime now, bool* would_block);
   absl::Status ReadData(SteadyTime now, bool* would_block);
+  absl::Status Combine(Arrival& arrival, SteadyTime now, bool* would_block);
   absl::Status Receive(std::span<std::byte> into, size_t* done, SteadyTime now, bool* would_block);
   absl::Status Lost(const std::string& how) const;
 
@@ -109,8 +150,18 @@ class Link {
   UniqueFd fd_;
   bool left_ = false;
 
+  Path path_ = Path::kUnsettled;
+  std::unique_ptr<shm::Channel> channel_;
+  uint64_t round_ = 0;  // of the channel
+  std::deque<Held> held_;
+  size_t shared_done_ = 0;  // bytes of the first receive that came through shared memory
+  bool shared_matched_ = false;
+  bool shared_moved_ = false;
+
   std::deque<Outgoing> queue_;
-  std::deque<std::span<std::byte>> posted_;
+  std::deque<Arrival> posted_;
+  std::vector<std::byte> staged_;  // what arrived of a message that is combined; made when needed
+  size_t staged_bytes_ = 0;
   uint64_t posted_count_ = 0;
   uint64_t completed_ = 0;
 

@@ -26,8 +26,9 @@ class LinkTest : public ::testing::Test {
     int fds[2];
     EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds), 0);
     link_.Attach(UniqueFd(fds[0]), now_);
+    link_.UseTcp();
     peer_ = UniqueFd(fds[1]);
-    link_.PostReceive({});
+    link_.PostReceive(Arrival(std::span<std::byte>()));
   }
 
   // The peer's last message, and its goodbye.

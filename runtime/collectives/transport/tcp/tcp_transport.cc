@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <ctime>
+#include <sched.h>
 
 #include <fmt/format.h>
 
@@ -15,23 +17,64 @@ using std::chrono::steady_clock;
 
 constexpr int kLongestPollMs = 1000;
 
+// How long who leaves waits for peers to take what was sent to them; they do at once, unless they
+// are stopped or far behind with reading.
+constexpr std::chrono::seconds kDelivery{1};
+constexpr int kDeliveryLookMs = 1;
+
+// How long who waits looks at the memory before it sleeps. Where every rank has a processor: longer
+// than a sleeper takes to wake, or two that have slept once would put one another to sleep again
+// and again. Only after the first part of it does it let others run in between: whoever else is
+// there then gets a whole slice of time, longer than most messages take.
+constexpr std::chrono::microseconds kSpin{300};
+constexpr std::chrono::microseconds kKeep{100};
+constexpr int kLooksPerClock = 64;  // some microseconds
+// Where they have not, whoever waits lets the others run at once, so many times.
+constexpr int kYields = 100;
+
+// Who always finds something to move looks at the sockets now and then: an abort may have come, and
+// peers want to hear that it lives.
+constexpr int kMovesPerPoll = 256;
+
+// The steady clock as it was at the last tick of the system, some milliseconds ago at most: it
+// costs a quarter of it.
+SteadyTime CoarseNow() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+  return SteadyTime(std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec));
+}
+
+void PauseProcessor() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<TcpTransport>> TcpTransport::Create(Membership membership,
                                                                    Timeouts timeouts,
+                                                                   SharedMemoryOptions shared,
                                                                    Listener& listener) {
   RM_RETURN_IF_ERROR(Validate(membership));
+  if (shared.choice != TransportChoice::kTcp) shm::SweepAbandoned();
   std::unique_ptr<TcpTransport> transport(
-      new TcpTransport(std::move(membership), timeouts, listener));
+      new TcpTransport(std::move(membership), timeouts, shared, listener));
   RM_RETURN_IF_ERROR(transport->acceptor_.OpenRound(transport.get()));
   return transport;
 }
 
-TcpTransport::TcpTransport(Membership membership, Timeouts timeouts, Listener& listener)
+TcpTransport::TcpTransport(Membership membership, Timeouts timeouts, SharedMemoryOptions shared,
+                           Listener& listener)
     : membership_(std::move(membership)),
       timeouts_(timeouts),
+      shared_options_(shared),
+      processors_(shm::OwnProcessors()),
       acceptor_(listener.acceptor()),
-      arrived_(membership_.members.size(), false) {
+      arrived_(membership_.members.size(), false),
+      next_alive_(steady_clock::now() + AlivePeriod()) {
   for (int rank = 0; rank < world(); ++rank) {
     peers_.push_back(rank == membership_.rank ? nullptr
                                               : std::unique_ptr<Peer>(new Peer(rank, this)));
@@ -50,32 +93,86 @@ TcpTransport::~TcpTransport() {
       // Best effort: the round is over for this rank whether or not the peer hears of it.
       peer->link.Write(steady_clock::now()).IgnoreError();
     }
+    AwaitDelivery();
   }
   for (const auto& peer : peers_) {
     if (peer != nullptr) peer->link.Close();
   }
 }
 
-FrameHeader TcpTransport::Header(FrameType type) const {
-  return {.type = type, .round = membership_.round, .sequence = sequence_, .tag = tag_};
+// A connection that is closed while its peer still writes (that it lives, say) is reset, and with
+// it goes what the peer's kernel has not taken yet, the last messages of a sender that ran ahead.
+void TcpTransport::AwaitDelivery() {
+  const SteadyTime deadline = steady_clock::now() + kDelivery;
+  for (SteadyTime now = steady_clock::now(); now < deadline; now = steady_clock::now()) {
+    const bool all = std::all_of(peers_.begin(), peers_.end(), [now](const auto& peer) {
+      return peer == nullptr || peer->link.Delivered(now);
+    });
+    if (all) return;
+    poll(nullptr, 0, kDeliveryLookMs);
+  }
 }
 
-absl::Status TcpTransport::Begin(const Operation& operation, uint64_t sequence) {
-  RM_RETURN_IF_ERROR(failure().status);
-  sequence_ = sequence;
-  tag_ = operation.Hash();
-  operation_ = operation.Describe();
-  begun_ = steady_clock::now();
-  next_alive_ = begun_ + AlivePeriod();
+FrameHeader TcpTransport::Header(FrameType type) const {
+  return {.type = type, .round = membership_.round, .sequence = 0, .tag = 0};
+}
+
+FrameHeader TcpTransport::OperationHeader(FrameType type, int rank) {
+  Peer& p = peer(rank);
+  FrameHeader header = Header(type);
+  header.sequence = p.begun;
+  header.tag = p.tag_of(p.begun);
+  return header;
+}
+
+absl::Status TcpTransport::Begin(const Operation& operation, const Scope& scope) {
+  if (failed_.load(std::memory_order_acquire)) return failure().status;
+  const uint64_t hash = Digest(&scope.group, sizeof(scope.group), operation.Hash());
+  operation_ = operation;
+  group_name_ = scope.name;
+  has_begun_ = false;
+  waits_long_ = false;
+  for (const auto& p : peers_) {
+    if (p == nullptr) continue;
+    p->link.StartOperation();
+    p->takes_part = scope.ranks.empty();
+    p->told_operation = false;
+    p->told_waiting = false;
+  }
+  for (const int rank : scope.ranks) {
+    if (rank != membership_.rank) peer(rank).takes_part = true;
+  }
   for (int rank = 0; rank < world(); ++rank) {
-    if (rank == membership_.rank) continue;
+    if (rank == membership_.rank || !peer(rank).takes_part) continue;
     Peer& p = peer(rank);
-    p.link.StartOperation();
-    p.told_operation = false;
+    ++p.begun;
+    p.tag_of(p.begun) =
+        operation.by_peer.empty() ? hash : Digest(&operation.by_peer[rank], sizeof(uint64_t), hash);
     if (const absl::Status agreed = CheckAgreement(rank, p.sequence, p.tag); !agreed.ok())
       return Blame(rank, agreed);
   }
   return absl::OkStatus();
+}
+
+// Before it is settled where data goes, there is none to be told about.
+void TcpTransport::TellOperation(int rank) {
+  Peer& p = peer(rank);
+  if (p.told_operation || p.link.path() == Path::kUnsettled) return;
+  p.told_operation = true;
+  if (p.link.path() == Path::kSharedMemory) {
+    p.link.channel().Describe(p.begun, p.tag_of(p.begun), operation_, group_name_);
+  } else {
+    p.link.QueueControl(OperationHeader(FrameType::kOperation, rank), DescribeOperation());
+  }
+}
+
+// Shared memory holds what is looked at when data comes; a peer that sleeps must hear it.
+void TcpTransport::TellWaiting(int rank) {
+  Peer& p = peer(rank);
+  TellOperation(rank);
+  if (p.told_waiting || p.link.path() != Path::kSharedMemory) return;
+  p.told_waiting = true;
+  p.link.QueueControl(OperationHeader(FrameType::kOperation, rank), DescribeOperation());
 }
 
 void TcpTransport::Connect(int rank) {
@@ -86,31 +183,122 @@ void TcpTransport::Connect(int rank) {
 }
 
 void TcpTransport::PostSend(int rank, std::span<const std::byte> bytes) {
-  RM_CHECK(rank >= 0 && rank < world() && rank != membership_.rank, "a send to nobody");
+  RM_CHECK(rank >= 0 && rank < world() && rank != membership_.rank && peer(rank).takes_part,
+           "a send to nobody");
   Connect(rank);
-  Peer& p = peer(rank);
-  if (!p.told_operation) p.link.QueueControl(Header(FrameType::kOperation), operation_);
-  p.told_operation = true;
-  FrameHeader header = Header(FrameType::kData);
+  TellOperation(rank);
+  FrameHeader header = OperationHeader(FrameType::kData, rank);
   header.length = bytes.size();
-  p.link.QueueData(header, bytes);
+  peer(rank).link.QueueData(header, bytes);
 }
 
 Receipt TcpTransport::PostReceive(int rank, std::span<std::byte> bytes) {
-  RM_CHECK(rank >= 0 && rank < world() && rank != membership_.rank, "a receive from nobody");
+  RM_CHECK(rank >= 0 && rank < world() && rank != membership_.rank && peer(rank).takes_part,
+           "a receive from nobody");
   Connect(rank);
-  return {rank, peer(rank).link.PostReceive(bytes)};
+  if (waits_long_) TellWaiting(rank);
+  return {rank, peer(rank).link.PostReceive(Arrival(bytes))};
+}
+
+Receipt TcpTransport::PostCombine(int rank, const Combining& combining) {
+  RM_CHECK(rank >= 0 && rank < world() && rank != membership_.rank && peer(rank).takes_part,
+           "a receive from nobody");
+  RM_CHECK(combining.mine.size() == combining.into.size(), "combined into another length");
+  Connect(rank);
+  if (waits_long_) TellWaiting(rank);
+  return {rank, peer(rank).link.PostReceive(Arrival(combining))};
 }
 
 absl::Status TcpTransport::Wait(Receipt receipt) {
   const Link& link = peer(receipt.peer).link;
-  while (link.completed_receives() < receipt.number) RM_RETURN_IF_ERROR(Step());
-  return absl::OkStatus();
+  return Until([&] { return link.completed_receives() >= receipt.number; });
 }
 
 absl::Status TcpTransport::Finish() {
-  while (busy()) RM_RETURN_IF_ERROR(Step());
+  RM_RETURN_IF_ERROR(Until([&] { return !busy(); }));
+  RingBells();
+  // Many short operations in shared memory never look at a socket, where others want to hear that
+  // this rank lives.
+  if (!sharing_.empty() && CoarseNow() >= next_alive_) return Poll(/*may_sleep=*/false);
   return absl::OkStatus();
+}
+
+template <typename Done>
+absl::Status TcpTransport::Until(const Done& done) {
+  int looks = 0;
+  SteadyTime until{};
+  while (!done()) {
+    RM_ASSIGN_OR_RETURN(const bool moved, MoveShared());
+    if (failed_.load(std::memory_order_relaxed)) return Fail(failure());
+    if (moved) {
+      looks = 0;
+      if (!done()) RingBells();
+      if (++moves_ % kMovesPerPoll == 0) RM_RETURN_IF_ERROR(Poll(/*may_sleep=*/false));
+      continue;
+    }
+    if (looks == 0) RingBells();
+    if (!MayLookAgain(looks++, &until)) {
+      RM_RETURN_IF_ERROR(Step());
+      looks = 0;
+    }
+  }
+  return absl::OkStatus();
+}
+
+// Where there are more ranks than processors, the one that is waited for may need this one's.
+bool TcpTransport::MayLookAgain(int looks, SteadyTime* until) {
+  if (looks == 0 && waits_for_sockets()) return false;
+  if (!may_spin_) {
+    if (looks == kYields || sharing_.empty()) return false;
+    sched_yield();
+    return true;
+  }
+  if (looks % kLooksPerClock == 0) {
+    const SteadyTime now = steady_clock::now();
+    if (looks == 0) *until = now + kSpin;
+    if (now >= *until) return false;
+    if (now >= *until - (kSpin - kKeep)) sched_yield();
+  }
+  PauseProcessor();
+  return true;
+}
+
+absl::StatusOr<bool> TcpTransport::MoveShared() {
+  bool moved = false;
+  for (const int rank : sharing_) {
+    Link& link = peer(rank).link;
+    if (!link.has_posted() && !link.has_held()) continue;
+    const absl::StatusOr<bool> some = link.MoveShared();
+    if (!some.ok()) return Blame(rank, some.status());
+    moved = moved || *some;
+  }
+  return moved;
+}
+
+bool TcpTransport::waits_for_sockets() const {
+  return std::any_of(peers_.begin(), peers_.end(), [](const auto& p) {
+    return p != nullptr && p->link.path() != Path::kSharedMemory && p->link.has_work();
+  });
+}
+
+void TcpTransport::RingBells() {
+  for (const int rank : sharing_) {
+    Link& link = peer(rank).link;
+    if (!link.channel().MustWake() || link.left()) continue;
+    link.QueueControl(Header(FrameType::kBell), "");
+    // Where it cannot be heard, the next look at the connection says why.
+    link.Write(steady_clock::now()).IgnoreError();
+  }
+}
+
+absl::StatusOr<bool> TcpTransport::Doze() {
+  for (const int rank : sharing_) peer(rank).link.channel().Doze();
+  RM_ASSIGN_OR_RETURN(const bool moved, MoveShared());
+  for (const int rank : sharing_) {
+    const absl::Status seen = peer(rank).link.InspectShared();
+    if (!seen.ok()) return Blame(rank, seen);
+  }
+  return moved;
 }
 
 bool TcpTransport::busy() const {
@@ -120,22 +308,38 @@ bool TcpTransport::busy() const {
 
 absl::Status TcpTransport::Step() {
   if (const Failure failed = failure(); !failed.status.ok()) return Fail(failed);
+  const absl::StatusOr<bool> moved = Doze();
+  absl::Status status = moved.status();
+  if (status.ok() && !*moved) status = Poll(/*may_sleep=*/true);
+  for (const int rank : sharing_) peer(rank).link.channel().Rise();
+  return status;
+}
+
+absl::Status TcpTransport::Poll(bool may_sleep) {
   const SteadyTime before = steady_clock::now();
+  if (!has_begun_) {
+    has_begun_ = true;
+    begun_ = before;
+  }
+  for (const int rank : sharing_) peer(rank).link.NoteShared(before);
   AdoptArrivals(before);
-  const int timeout_ms = PreparePoll(before);
+  if (waits_long_) WithdrawOffers();
+  const int longest_ms = PreparePoll(before);
+  const int timeout_ms = may_sleep ? longest_ms : 0;
   if (poll(polled_.data(), polled_.size(), timeout_ms) < 0) {
     RM_CHECK(errno == EINTR, "poll failed");
     return absl::OkStatus();
   }
   if (polled_.back().revents != 0) wake_.Drain();
   const SteadyTime now = steady_clock::now();
+  AnnounceWaiting(now);
   SayAlive(now);
   RM_RETURN_IF_ERROR(Dispatch(now));
   return CheckPatience(now);
 }
 
 int TcpTransport::PreparePoll(SteadyTime now) {
-  SteadyTime next = next_alive_;
+  SteadyTime next = waits_long_ ? next_alive_ : std::min(next_alive_, begun_ + kLongWait);
   polled_.clear();
   for (const auto& p : peers_) {
     pollfd entry{-1, 0, 0};
@@ -183,6 +387,7 @@ absl::Status TcpTransport::Dial(int rank, SteadyTime now) {
   p.dialer.reset();
   RM_RETURN_IF_ERROR(TuneConnection(connection->get(), timeouts_.operation));
   p.link.Attach(std::move(*connection), now);
+  Offer(rank);
   return p.link.Write(now);
 }
 
@@ -214,6 +419,7 @@ Traffic TcpTransport::traffic() const {
     if (p == nullptr) continue;
     sum.bytes_sent += p->link.bytes_sent();
     sum.bytes_received += p->link.bytes_received();
+    sum.sharing_peers += p->link.path() == Path::kSharedMemory ? 1 : 0;
   }
   return sum;
 }

@@ -6,10 +6,25 @@
 // peer from which nothing came for a whole timeout although this rank waits for it is stopped or
 // busy elsewhere, and is blamed; one that says kAlive waits for somebody else, who will be blamed
 // by whoever waits for that one, and the cause travels from rank to rank in kAbort frames. If
-// everybody says kAlive and no data moves for three timeouts, the round ends too.
+// everybody says kAlive and no data moves for three timeouts, the round ends too. A kAlive says how
+// long ago the sender, or anybody whom it waits for, last moved data: a rank may well wait for one
+// that is busy with others in another group.
+//
+// Who diverged: each pair of ranks counts the operations in which both take part, whatever groups
+// they belong to. Frames carry that number and the operation's hash; the same number with another
+// hash is a divergence. Before its first data for a peer in an operation a rank describes the
+// operation, and where it has only received for a hundredth of a second it describes it as well,
+// so that two ranks that wait for one another in different operations find out.
+//
+// Two ranks that find themselves on one machine move their data through memory that both have
+// mapped, beside the connection, which goes on to carry everything else: who waits for data looks
+// at the memory for a moment and then sleeps in the same poll loop, where the other's kBell wakes
+// it. So deadlines, failures and deaths are noticed in one place on either path.
 #ifndef RINGMASTER_RUNTIME_COLLECTIVES_TRANSPORT_TCP_TCP_TRANSPORT_H_
 #define RINGMASTER_RUNTIME_COLLECTIVES_TRANSPORT_TCP_TCP_TRANSPORT_H_
 
+#include <array>
+#include <atomic>
 #include <chrono>
 #include <memory>
 #include <mutex>
@@ -19,6 +34,7 @@
 #include <vector>
 
 #include "runtime/collectives/membership.h"
+#include "runtime/collectives/transport/choice.h"
 #include "runtime/collectives/transport/tcp/acceptor.h"
 #include "runtime/collectives/transport/tcp/dialer.h"
 #include "runtime/collectives/transport/tcp/link.h"
@@ -32,11 +48,17 @@ struct Timeouts {
   std::chrono::milliseconds operation;
 };
 
+struct SharedMemoryOptions {
+  TransportChoice choice = TransportChoice::kAuto;
+  size_t ring_bytes = 0;  // per direction and pair, a power of two; 0: by the world size
+};
+
 class TcpTransport final : public Transport, private FrameHandler, private RoundSink {
  public:
   // Opens the round on `listener`, which must outlive the transport. Errors as Acceptor::OpenRound.
   static absl::StatusOr<std::unique_ptr<TcpTransport>> Create(Membership membership,
                                                               Timeouts timeouts,
+                                                              SharedMemoryOptions shared,
                                                               Listener& listener);
   ~TcpTransport() override;
 
@@ -44,10 +66,11 @@ class TcpTransport final : public Transport, private FrameHandler, private Round
   int world() const override { return membership_.world(); }
   uint64_t round() const override { return membership_.round; }
 
-  absl::Status Begin(const Operation& operation, uint64_t sequence) override;
+  absl::Status Begin(const Operation& operation, const Scope& scope) override;
   void Connect(int peer) override;
   void PostSend(int peer, std::span<const std::byte> bytes) override;
   Receipt PostReceive(int peer, std::span<std::byte> bytes) override;
+  Receipt PostCombine(int peer, const Combining& combining) override;
   absl::Status Wait(Receipt receipt) override;
   absl::Status Finish() override;
   absl::Status Fail(Failure failure) override;
@@ -57,17 +80,34 @@ class TcpTransport final : public Transport, private FrameHandler, private Round
   Traffic traffic() const override;
 
  private:
+  // A peer may be that many operations behind and still be told that it diverged.
+  static constexpr size_t kRememberedTags = 16;
+  static constexpr std::chrono::milliseconds kLongWait{10};
+
   struct Peer {
     Peer(int rank, FrameHandler* handler) : link(rank, handler) {}
     Link link;
-    std::unique_ptr<Dialer> dialer;  // while this rank connects to it
-    bool told_operation = false;     // the current operation's description is queued
-    uint64_t sequence = 0;           // the newest operation that it has announced,
-    uint64_t tag = 0;                // its hash
-    std::string operation;           // and its description
+    std::unique_ptr<Dialer> dialer;                // while this rank connects to it
+    SteadyTime progress{};                         // the newest that it told of
+    bool takes_part = false;                       // in the current operation
+    bool told_operation = false;                   // its description is queued or written
+    bool told_waiting = false;                     // and that this rank has waited for long
+    uint64_t begun = 0;                            // operations that this rank has begun with it,
+    std::array<uint64_t, kRememberedTags> tags{};  // and the hashes of the last, by number
+    uint64_t sequence = 0;                         // the newest operation that it has announced,
+    uint64_t tag = 0;                              // its hash
+    std::string operation;                         // and its description
+    bool withdrew = false;                         // the offer, before it was answered
+    std::unique_ptr<shm::Channel> proposed;        // made, and not accepted yet
+
+    uint64_t& tag_of(uint64_t number) { return tags[number % kRememberedTags]; }
+    bool remembers(uint64_t number) const {
+      return number <= begun && begun - number < kRememberedTags;
+    }
   };
 
-  TcpTransport(Membership membership, Timeouts timeouts, Listener& listener);
+  TcpTransport(Membership membership, Timeouts timeouts, SharedMemoryOptions shared,
+               Listener& listener);
 
   // FrameHandler
   absl::Status OnControl(int peer, const FrameHeader& header, const std::string& text) override;
@@ -78,17 +118,48 @@ class TcpTransport final : public Transport, private FrameHandler, private Round
 
   Peer& peer(int rank) { return *peers_[rank]; }
   FrameHeader Header(FrameType type) const;
+  FrameHeader OperationHeader(FrameType type, int rank);
+  void TellOperation(int rank);
+  void TellWaiting(int rank);
+  std::string DescribeOperation() const;
   bool busy() const;
 
+  // Until `done`, first on shared memory alone, then in Step.
+  template <typename Done>
+  absl::Status Until(const Done& done);
+  // After so many looks at the memory without news; false: sleep. `until` is kept between them.
+  bool MayLookAgain(int looks, SteadyTime* until);
+  absl::StatusOr<bool> MoveShared();
+  bool waits_for_sockets() const;
+  void RingBells();
+  // Announces that this rank sleeps. True: there is no need to.
+  absl::StatusOr<bool> Doze();
   absl::Status Step();
+  absl::Status Poll(bool may_sleep);
   int PreparePoll(SteadyTime now);
   absl::Status Dispatch(SteadyTime now);
   absl::Status AdvancePeer(int rank, short events, SteadyTime now);
   absl::Status Dial(int rank, SteadyTime now);
   void AdoptArrivals(SteadyTime now);
+  // Settling how data goes to a peer (tcp_transport_path.cc).
+  void Offer(int rank);
+  absl::Status OnPath(int rank, const FrameHeader& header, const std::string& text);
+  absl::Status Answer(int rank, const FrameHeader& header, const std::string& text);
+  absl::Status OnOffer(int rank, const std::string& machine);
+  absl::Status OnSegment(int rank, const FrameHeader& header, const std::string& name);
+  absl::Status Decline(int rank, const std::string& why);
+  absl::Status SettleOnTcp(int rank, const std::string& why);
+  void SettleOnSharedMemory(int rank, std::unique_ptr<shm::Channel> channel);
+  bool MaySpin() const;
+  void WithdrawOffers();
+  size_t RingBytes() const;
+
   std::chrono::milliseconds AlivePeriod() const;
+  void AnnounceWaiting(SteadyTime now);
   void SayAlive(SteadyTime now);
+  SteadyTime LatestProgress() const;
   absl::Status CheckPatience(SteadyTime now);
+  void AwaitDelivery();
   absl::Status CheckLost(int rank, absl::Status status);
   absl::Status CheckAgreement(int rank, uint64_t sequence, uint64_t tag);
   absl::Status Diverged(int rank, uint64_t sequence);
@@ -98,9 +169,12 @@ class TcpTransport final : public Transport, private FrameHandler, private Round
 
   const Membership membership_;
   const Timeouts timeouts_;
+  const SharedMemoryOptions shared_options_;
+  const shm::Processors processors_;
   Acceptor& acceptor_;
   WakeUp wake_;
 
+  std::atomic<bool> failed_ = false;  // failure_ is set
   mutable std::mutex mutex_;
   Failure failure_;                                 // guarded by mutex_
   std::vector<std::pair<int, UniqueFd>> arrivals_;  // guarded by mutex_
@@ -108,12 +182,16 @@ class TcpTransport final : public Transport, private FrameHandler, private Round
 
   // The rest belongs to the thread that runs the operation.
   std::vector<std::unique_ptr<Peer>> peers_;  // by rank; none for this one
-  uint64_t sequence_ = 0;
-  uint64_t tag_ = 0;
-  std::string operation_;
+  Operation operation_;          // its name is the caller's, and dangles between operations,
+  std::string_view group_name_;  // as does this
   SteadyTime begun_{};
-  SteadyTime next_alive_{};
+  SteadyTime next_alive_{};  // runs on between operations: many short ones are no silence
+  bool waits_long_ = false;  // whom it waits for is told what for
   bool told_ = false;
+  bool has_begun_ = false;    // begun_ is this operation's: set when it first looks at its sockets
+  unsigned moves_ = 0;        // through shared memory; over many of them the sockets are looked at
+  std::vector<int> sharing_;  // the ranks that share memory with this one
+  bool may_spin_ = false;     // there is a processor for each rank of the machine
   std::vector<pollfd> polled_;  // by rank, then the wake-up
 };
 

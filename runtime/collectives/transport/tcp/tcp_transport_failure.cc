@@ -14,6 +14,7 @@ using std::chrono::steady_clock;
 constexpr int kAlivesPerTimeout = 4;
 constexpr milliseconds kShortestAlivePeriod{5};
 constexpr int kStallTimeouts = 3;
+constexpr milliseconds kLongestAge = std::chrono::hours(24);
 // How long a failing rank tries to get the cause out to its peers; part of the 100 ms that Abort
 // may take.
 constexpr milliseconds kLastWords{30};
@@ -37,8 +38,19 @@ absl::Status TcpTransport::OnControl(int rank, const FrameHeader& header, const 
       peer(rank).tag = header.tag;
       peer(rank).operation = text;
       return CheckAgreement(rank, header.sequence, header.tag);
+    case FrameType::kAlive: {
+      const SteadyTime now = steady_clock::now();
+      const auto age = milliseconds(std::min<uint64_t>(header.tag, kLongestAge.count()));
+      peer(rank).progress = std::max(peer(rank).progress, now - age);
+      return absl::OkStatus();
+    }
+    case FrameType::kOffer:
+    case FrameType::kSegment:
+    case FrameType::kAccept:
+    case FrameType::kDecline:
+      return OnPath(rank, header, text);
     default:
-      return absl::OkStatus();  // kAlive, kGoodbye: that it came is all
+      return absl::OkStatus();  // kGoodbye, kBell: that it came is all
   }
 }
 
@@ -49,34 +61,49 @@ absl::Status TcpTransport::OnData(int rank, const FrameHeader& header,
         fmt::format("sent a frame of round {} in round {}", header.round, round()));
   }
   RM_RETURN_IF_ERROR(CheckAgreement(rank, header.sequence, header.tag));
-  const bool out_of_step = expected ? header.sequence != sequence_ : header.sequence < sequence_;
+  const Peer& p = peer(rank);
+  const uint64_t oldest = p.takes_part ? p.begun : p.begun + 1;  // that may still send data
+  const bool out_of_step = expected ? header.sequence != p.begun : header.sequence < oldest;
   if (out_of_step) return Diverged(rank, header.sequence);
   if (expected && *expected != header.length) {
     return absl::DataLossError(fmt::format("sent {} bytes where {} were due, in {}", header.length,
-                                           *expected, operation_));
+                                           *expected, DescribeOperation()));
   }
   return absl::OkStatus();
 }
 
+std::string TcpTransport::DescribeOperation() const {
+  if (group_name_.empty()) return operation_.Describe();
+  return fmt::format("{}, in group \"{}\"", operation_.Describe(), group_name_);
+}
+
 absl::Status TcpTransport::CheckAgreement(int rank, uint64_t sequence, uint64_t tag) {
-  return sequence == sequence_ && tag != tag_ ? Diverged(rank, sequence) : absl::OkStatus();
+  Peer& p = peer(rank);
+  const bool differs = sequence > 0 && p.remembers(sequence) && tag != p.tag_of(sequence);
+  return differs ? Diverged(rank, sequence) : absl::OkStatus();
 }
 
 absl::Status TcpTransport::Diverged(int rank, uint64_t sequence) {
-  const Failure cause = {absl::FailedPreconditionError(
-                             fmt::format("{} is in operation {}, {}, while {} is in operation {}, "
-                                         "{}: every rank must make the same calls in the "
-                                         "same order",
-                                         Describe(rank), sequence, peer(rank).operation,
-                                         Describe(membership_.rank), sequence_, operation_)),
-                         rank};
+  Peer& p = peer(rank);
+  if (p.link.path() == Path::kSharedMemory && sequence != p.sequence)
+    p.operation = p.link.channel().TheirDescription(sequence);
+  const std::string here =
+      p.takes_part
+          ? fmt::format("is in operation {}, {}", p.begun, DescribeOperation())
+          : fmt::format("is past operation {} of theirs, in {}", p.begun, DescribeOperation());
+  const Failure cause = {
+      absl::FailedPreconditionError(fmt::format("{} is in operation {}, {}, while {} {}: every "
+                                                "rank must make the same calls in the same order",
+                                                Describe(rank), sequence, p.operation,
+                                                Describe(membership_.rank), here)),
+      rank};
   RecordFailure(cause);
   return cause.status;
 }
 
 absl::Status TcpTransport::Blame(int rank, const absl::Status& what) {
   const std::string message = fmt::format("{} {} (in operation {}, {})", Describe(rank),
-                                          Message(what), sequence_, operation_);
+                                          Message(what), peer(rank).begun, DescribeOperation());
   // An error that was recorded with its own words where it was found stays as it is.
   return Fail({absl::Status(what.code(), message), rank});
 }
@@ -85,23 +112,44 @@ std::chrono::milliseconds TcpTransport::AlivePeriod() const {
   return std::max(timeouts_.operation / kAlivesPerTimeout, kShortestAlivePeriod);
 }
 
-void TcpTransport::SayAlive(SteadyTime now) {
-  if (now < next_alive_) return;
-  next_alive_ = now + AlivePeriod();
-  for (const auto& p : peers_) {
-    // Where data is queued it says the same, or the peer does not read.
-    if (p == nullptr || !p->link.attached() || p->link.left() || p->link.has_queued()) continue;
-    p->link.QueueControl(Header(FrameType::kAlive), "");
+// For peers that hear nothing from this rank in this operation but are waited for. Not at once: in
+// the good case what they owe arrives sooner, and such a frame would have been for nothing.
+void TcpTransport::AnnounceWaiting(SteadyTime now) {
+  if (waits_long_ || now < begun_ + kLongWait) return;
+  waits_long_ = true;
+  for (int rank = 0; rank < world(); ++rank) {
+    if (rank != membership_.rank && peer(rank).link.has_posted()) TellWaiting(rank);
   }
 }
 
+void TcpTransport::SayAlive(SteadyTime now) {
+  if (now < next_alive_) return;
+  next_alive_ = now + AlivePeriod();
+  FrameHeader header = Header(FrameType::kAlive);
+  header.tag = static_cast<uint64_t>(
+      std::chrono::duration_cast<milliseconds>(now - LatestProgress()).count());
+  for (const auto& p : peers_) {
+    // Where data is queued it says the same, or the peer does not read.
+    if (p == nullptr || !p->link.attached() || p->link.left() || p->link.has_queued()) continue;
+    p->link.QueueControl(header, "");
+  }
+}
+
+SteadyTime TcpTransport::LatestProgress() const {
+  SteadyTime latest = begun_;
+  for (const auto& p : peers_) {
+    if (p == nullptr) continue;
+    latest = std::max(latest, p->link.last_progress());
+    if (p->link.has_work()) latest = std::max(latest, p->progress);
+  }
+  return latest;
+}
+
 absl::Status TcpTransport::CheckPatience(SteadyTime now) {
-  SteadyTime progress = begun_;
   int waited_for = -1;
   for (int rank = 0; rank < world(); ++rank) {
     if (rank == membership_.rank) continue;
     const Peer& p = peer(rank);
-    progress = std::max(progress, p.link.last_progress());
     if (!p.link.has_work() || p.dialer != nullptr) continue;
     waited_for = rank;
     if (p.link.held_back()) continue;  // whatever it says waits behind data that it sent early
@@ -111,21 +159,26 @@ absl::Status TcpTransport::CheckPatience(SteadyTime now) {
     return Blame(
         rank, absl::DeadlineExceededError(fmt::format("{} for {:.1f} s", what, Seconds(silence))));
   }
-  if (waited_for < 0 || now - progress < kStallTimeouts * timeouts_.operation)
-    return absl::OkStatus();
-  return Blame(waited_for, absl::DeadlineExceededError(fmt::format(
-                               "waits like this rank, and no data has moved for {:.1f} s",
-                               Seconds(now - progress))));
+  if (waited_for < 0) return absl::OkStatus();
+  const auto stalled = now - LatestProgress();
+  if (stalled < kStallTimeouts * timeouts_.operation) return absl::OkStatus();
+  return Blame(waited_for,
+               absl::DeadlineExceededError(fmt::format(
+                   "waits like this rank, and no data has moved for {:.1f} s; what it "
+                   "last said it is in is operation {} of the two, {}",
+                   Seconds(stalled), peer(waited_for).sequence, peer(waited_for).operation)));
 }
 
 bool TcpTransport::RecordFailure(Failure failure) {
   const std::lock_guard lock(mutex_);
   if (!failure_.status.ok()) return false;
   failure_ = std::move(failure);
+  failed_.store(true, std::memory_order_release);
   return true;
 }
 
 Failure TcpTransport::failure() const {
+  if (!failed_.load(std::memory_order_acquire)) return {};
   const std::lock_guard lock(mutex_);
   return failure_;
 }

@@ -1,0 +1,215 @@
+// Every algorithm against a plain reference, at many numbers of ranks and sizes.
+#include <algorithm>
+#include <chrono>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "runtime/collectives/algorithms/tree.h"
+#include "runtime/collectives/algorithms/two_level.h"
+#include "runtime/collectives/communicator.h"
+#include "runtime/collectives/operation.h"
+#include "runtime/collectives/reduce.h"
+#include "runtime/collectives/testing/group.h"
+
+namespace ringmaster::collectives {
+namespace {
+
+using testing::Group;
+
+constexpr size_t kSegmentBytes = 512;  // so that a thousand numbers are several pieces
+
+// Whole numbers, so that every order of addition gives the same sum.
+std::vector<float> Values(int rank, size_t size) {
+  std::vector<float> values(size);
+  for (size_t i = 0; i < size; ++i)
+    values[i] = static_cast<float>((i * 7 + static_cast<size_t>(rank) * 13) % 64);
+  return values;
+}
+
+std::vector<float> Sum(int world, size_t size) {
+  std::vector<float> sum(size);
+  for (int rank = 0; rank < world; ++rank) {
+    const std::vector<float> values = Values(rank, size);
+    for (size_t i = 0; i < size; ++i) sum[i] += values[i];
+  }
+  return sum;
+}
+
+void CheckAllreduce(Communicator& comm, size_t size) {
+  const std::vector<float> in = Values(comm.rank(), size);
+  const std::vector<float> want = Sum(comm.world(), size);
+  std::vector<float> out(size, -1.0f);
+  ASSERT_TRUE(comm.Allreduce(Reduction::kSum, in, out, "a").ok()) << comm.status();
+  ASSERT_EQ(out, want) << "rank " << comm.rank() << ", " << size << " numbers";
+  out = in;
+  ASSERT_TRUE(comm.Allreduce(Reduction::kSum, out, out, "a").ok()) << comm.status();
+  ASSERT_EQ(out, want) << "in place, rank " << comm.rank() << ", " << size << " numbers";
+}
+
+void CheckReduce(Communicator& comm, size_t size) {
+  const std::vector<float> in = Values(comm.rank(), size);
+  for (const int root : {0, comm.world() - 1}) {
+    std::vector<float> out = in;
+    ASSERT_TRUE(comm.Reduce(Reduction::kSum, root, out, out, "r").ok()) << comm.status();
+    ASSERT_EQ(out, comm.rank() == root ? Sum(comm.world(), size) : in) << size << " numbers";
+  }
+}
+
+void CheckBroadcast(Communicator& comm, size_t size) {
+  for (const int root : {0, comm.world() / 2}) {
+    std::vector<float> data = comm.rank() == root ? Values(5, size) : std::vector<float>(size);
+    ASSERT_TRUE(comm.Broadcast(root, data, "b").ok()) << comm.status();
+    ASSERT_EQ(data, Values(5, size)) << size << " numbers from rank " << root;
+  }
+}
+
+class AlgorithmTest : public ::testing::TestWithParam<int> {
+ protected:
+  void Run(Algorithm algorithm, const std::function<void(Communicator&)>& body) {
+    SCOPED_TRACE(NameOf(algorithm));
+    group_.options.segment_bytes = kSegmentBytes;
+    group_.options.algorithm = algorithm;
+    group_.Run(body);
+  }
+  Group group_{GetParam()};
+};
+
+INSTANTIATE_TEST_SUITE_P(Worlds, AlgorithmTest,
+                         ::testing::Values(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16,
+                                           24, 32));
+
+TEST_P(AlgorithmTest, EveryAllreduceIsTheReferences) {
+  for (const Algorithm algorithm : AlgorithmsOf(OperationKind::kAllreduce)) {
+    Run(algorithm, [](Communicator& comm) {
+      for (const size_t size : {0, 1, 7, 1000}) CheckAllreduce(comm, size);
+    });
+  }
+}
+
+TEST_P(AlgorithmTest, EveryReduceIsTheReferences) {
+  for (const Algorithm algorithm : AlgorithmsOf(OperationKind::kReduce)) {
+    Run(algorithm, [](Communicator& comm) {
+      for (const size_t size : {0, 1, 7, 1000}) CheckReduce(comm, size);
+    });
+  }
+}
+
+TEST_P(AlgorithmTest, EveryBroadcastIsTheReferences) {
+  for (const Algorithm algorithm : AlgorithmsOf(OperationKind::kBroadcast)) {
+    Run(algorithm, [](Communicator& comm) {
+      for (const size_t size : {0, 1, 7, 1000}) CheckBroadcast(comm, size);
+    });
+  }
+}
+
+// Ranks on nodes of unequal size, in no order, by each of the algorithms between the nodes.
+TEST_P(AlgorithmTest, TwoLevelsServeAnySpreadOverNodes) {
+  std::vector<std::string> machines;
+  for (int rank = 0; rank < GetParam(); ++rank)
+    machines.push_back("machine " + std::to_string(rank * rank % 5));
+  std::vector<std::string> halves;
+  for (int rank = 0; rank < GetParam(); ++rank) halves.push_back(rank % 2 == 0 ? "even" : "odd");
+  for (const NodeMap& nodes : {NodeMap(machines), NodeMap(halves)}) {
+    for (const Algorithm between :
+         {Algorithm::kDoubling, Algorithm::kHalvingDoubling, Algorithm::kRing}) {
+      Run(Algorithm::kTwoLevel, [&](Communicator& comm) {
+        const Method method{Algorithm::kTwoLevel, between, kSegmentBytes, &nodes};
+        for (const size_t size : {0, 1, 7, 1000}) {
+          Operation operation;
+          operation.kind = OperationKind::kAllreduce;
+          operation.name = "two levels";
+          std::vector<float> data = Values(comm.rank(), size);
+          const absl::Status reduced = comm.Run(operation, [&](Transport& t) {
+            return Allreduce(t, method, Reduction::kSum, data, data);
+          });
+          ASSERT_TRUE(reduced.ok()) << reduced;
+          ASSERT_EQ(data, Sum(comm.world(), size));
+          const int root = comm.world() / 2;
+          data = comm.rank() == root ? Values(5, size) : std::vector<float>(size);
+          operation.kind = OperationKind::kBroadcast;
+          const absl::Status sent =
+              comm.Run(operation, [&](Transport& t) { return Broadcast(t, method, root, data); });
+          ASSERT_TRUE(sent.ok()) << sent;
+          ASSERT_EQ(data, Values(5, size));
+        }
+      });
+    }
+  }
+}
+
+TEST(AlgorithmSizeTest, AMillionNumbersAreTheReferences) {
+  Group group(5);
+  for (const Algorithm algorithm : AlgorithmsOf(OperationKind::kAllreduce)) {
+    SCOPED_TRACE(NameOf(algorithm));
+    group.options.algorithm = algorithm;
+    group.Run([](Communicator& comm) {
+      CheckAllreduce(comm, 1'000'000);
+      CheckReduce(comm, 1'000'000);
+      CheckBroadcast(comm, 1'000'000);
+    });
+  }
+}
+
+// Follows the parents up, and sees that each parent has the rank among its children.
+void ExpectTree(const std::vector<Tree>& places, int root) {
+  size_t children = 0;
+  for (size_t rank = 0; rank < places.size(); ++rank) {
+    children += places[rank].children.size();
+    int at = static_cast<int>(rank);
+    for (size_t steps = 0; at != root; ++steps) {
+      ASSERT_LT(steps, places.size()) << "rank " << rank << " hangs in a circle";
+      const int parent = places[static_cast<size_t>(at)].parent;
+      ASSERT_GE(parent, 0) << "rank " << at << " is a second root";
+      const auto& siblings = places[static_cast<size_t>(parent)].children;
+      ASSERT_EQ(std::count(siblings.begin(), siblings.end(), at), 1);
+      at = parent;
+    }
+  }
+  EXPECT_EQ(places[static_cast<size_t>(root)].parent, -1);
+  EXPECT_EQ(children, places.size() - 1);
+}
+
+TEST(TreeShapeTest, EveryTreeReachesEveryRankOnce) {
+  for (int world = 1; world <= 70; ++world) {
+    SCOPED_TRACE("world " + std::to_string(world));
+    for (const int root : {0, world / 3, world - 1}) {
+      std::vector<Tree> binomial;
+      std::vector<Tree> from[2];
+      for (int rank = 0; rank < world; ++rank) {
+        binomial.push_back(BinomialTree(world, root, rank));
+        const auto both = DoubleTreeFrom(world, root, rank);
+        for (size_t t = 0; t < 2; ++t) from[t].push_back(both[t]);
+      }
+      ExpectTree(binomial, root);
+      for (const auto& tree : from) ExpectTree(tree, root);
+    }
+  }
+}
+
+TEST(TreeShapeTest, NobodyWorksInBothOfTwoTreesButOneRank) {
+  for (int world = 2; world <= 70; ++world) {
+    SCOPED_TRACE("world " + std::to_string(world));
+    std::vector<Tree> trees[2];
+    int in_both = 0;
+    for (int rank = 0; rank < world; ++rank) {
+      const auto both = DoubleTree(world, rank);
+      for (size_t t = 0; t < 2; ++t) {
+        trees[t].push_back(both[t]);
+        EXPECT_LE(both[t].children.size(), 2u);
+      }
+      if (!both[0].children.empty() && !both[1].children.empty()) ++in_both;
+    }
+    EXPECT_LE(in_both, 1);
+    for (const auto& tree : trees) {
+      const auto root = std::find_if(tree.begin(), tree.end(),
+                                     [](const Tree& place) { return place.parent < 0; });
+      ExpectTree(tree, static_cast<int>(root - tree.begin()));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace ringmaster::collectives

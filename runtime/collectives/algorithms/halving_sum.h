@@ -1,0 +1,99 @@
+// The halving schedule of the ordered sum: the shard tree itself, each of its nodes spread over the
+// ranks that have shards under it.
+//
+// A node whose shards are one rank's is whole on that rank. Any other node's sum is cut among the
+// ranks of its two sides: where rank i holds a part of the left side's sum and rank j the same part
+// of the right side's, they swap: i gets what it lacks for one share of the part, j for the rest,
+// and each adds left to right. After the root every rank has a share of the whole sum, and the same
+// swaps backwards spread it. For W a power of two and ranges aligned to the tree this is recursive
+// halving and doubling, nearest neighbours first: 2n(W-1)/W bytes out of each rank, as a ring, in 2
+// log2(W) steps and messages; other ranges are cut into more, smaller parts. Before it begins, the
+// ranks tell one another in log2(W) steps who has which shards. (Rabenseifner 1997, with the tree
+// in place of the ranks' order; Bruck et al. 1997 for the exchange.)
+//
+// Additions are those of the tree, so the bits are the direct schedule's (direct_sum.h).
+#ifndef RINGMASTER_RUNTIME_COLLECTIVES_ALGORITHMS_HALVING_SUM_H_
+#define RINGMASTER_RUNTIME_COLLECTIVES_ALGORITHMS_HALVING_SUM_H_
+
+#include <cstddef>
+#include <map>
+#include <span>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "runtime/collectives/algorithms/contribution.h"
+#include "runtime/collectives/algorithms/ownership.h"
+#include "runtime/collectives/pieces.h"
+#include "runtime/collectives/shard_tree.h"
+#include "runtime/collectives/transport/transport.h"
+
+namespace ringmaster::collectives {
+
+// A part of a node's sum, and who holds it.
+struct Share {
+  Piece piece;
+  int rank = 0;
+};
+
+// What two ranks swap of one part: `left` holds it of the left side's sum and adds `low`, `right`
+// of the right side's and adds `high`. The same rank twice: it has both, and all is `low`.
+struct PartSwap {
+  int left = 0;
+  int right = 0;
+  Piece low;
+  Piece high;
+};
+
+// How a node's sum comes from those of its sides.
+struct NodeStep {
+  ShardRange node;
+  std::vector<PartSwap> swaps;  // by place in the array
+};
+
+// The steps for all nodes that are no single rank's, each after those of its sides. `cover[r]`: the
+// maximal nodes of rank r; together every shard once. Pure: the same on every rank.
+std::vector<NodeStep> HalvingPlan(int shards, std::span<const std::vector<ShardRange>> cover,
+                                  size_t elements);
+
+// One run, for SumOrder::kTree. The transport is inside an operation; blocking and errors as
+// Transport's.
+template <typename T>
+class HalvingSum {
+ public:
+  HalvingSum(Transport& transport, Contribution<T> mine, std::span<T> out, size_t segment_bytes);
+
+  // kFailedPrecondition: the ranks together do not have each shard exactly once.
+  absl::Status Run();
+
+ private:
+  // This rank's parts of a node's sum lie in `values`, at their places in the array. `sum` is the
+  // same memory, or null where it may only be read.
+  struct Held {
+    const T* values = nullptr;
+    T* sum = nullptr;
+  };
+
+  absl::Status RunSteps();
+  absl::Status ExchangeOwnership();
+  std::vector<std::vector<ShardRange>> Cover();
+  bool TakesPart(const NodeStep& step) const;
+  T* PlaceFor(const ShardRange& node, const Held& left, const Held& right);
+  absl::Status Add(const NodeStep& step);
+  absl::Status AddReceived(const NodeStep& step, const Held& left, const Held& right, T* sum);
+  absl::Status Spread(const NodeStep& step);
+  absl::Status ServeIdle(const std::vector<std::vector<ShardRange>>& cover);
+  void Send(int to, const T* values, Piece piece);
+
+  Transport& transport_;
+  const Contribution<T> mine_;
+  const std::span<T> out_;
+  Ownership ownership_;
+  const size_t segment_elements_;
+  std::map<ShardRange, Held> held_;
+  bool out_is_taken_ = false;            // by the sum of some node
+  std::vector<std::vector<T>> buffers_;  // for sums while `out` is taken
+};
+
+}  // namespace ringmaster::collectives
+
+#endif  // RINGMASTER_RUNTIME_COLLECTIVES_ALGORITHMS_HALVING_SUM_H_

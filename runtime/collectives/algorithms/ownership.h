@@ -1,0 +1,41 @@
+// Which rank brings which shards to an ordered sum.
+#ifndef RINGMASTER_RUNTIME_COLLECTIVES_ALGORITHMS_OWNERSHIP_H_
+#define RINGMASTER_RUNTIME_COLLECTIVES_ALGORITHMS_OWNERSHIP_H_
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "absl/status/status.h"
+
+namespace ringmaster::collectives {
+
+// A bit per shard for each rank, as the ranks tell one another. Not thread-safe.
+class Ownership {
+ public:
+  Ownership(int world, int shards);
+
+  // The shards of one rank; `owned` by shard.
+  void Set(int rank, const std::vector<bool>& owned);
+
+  // The bits of one rank, to be sent or received into; as long for each.
+  std::span<std::byte> bits(int rank);
+
+  // Increasing.
+  std::vector<int> ShardsOf(int rank) const;
+
+  // kFailedPrecondition naming the shard, and the ranks, unless every shard has exactly one owner.
+  absl::Status Check() const;
+
+ private:
+  bool Has(int rank, int shard) const;
+
+  int world_;
+  int shards_;
+  size_t row_bytes_;
+  std::vector<std::byte> bits_;  // a row per rank
+};
+
+}  // namespace ringmaster::collectives
+
+#endif  // RINGMASTER_RUNTIME_COLLECTIVES_ALGORITHMS_OWNERSHIP_H_

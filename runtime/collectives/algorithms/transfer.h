@@ -1,0 +1,34 @@
+// Arrays between two ranks, in pieces of at most a segment: what most algorithms consist of. Both
+// sides must cut the same array the same way, so both use these. Called inside an operation of the
+// transport; errors and how long memory must stay as Transport's.
+#ifndef RINGMASTER_RUNTIME_COLLECTIVES_ALGORITHMS_TRANSFER_H_
+#define RINGMASTER_RUNTIME_COLLECTIVES_ALGORITHMS_TRANSFER_H_
+
+#include <cstddef>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "runtime/collectives/combine.h"
+#include "runtime/collectives/transport/transport.h"
+
+namespace ringmaster::collectives {
+
+// Whole elements of a piece: at least one.
+size_t PieceElements(size_t element_bytes, size_t segment_bytes);
+
+// Posts the sends.
+void SendPieces(Transport& transport, int to, ConstElements from, size_t segment_bytes);
+
+// Posts the receives; adds their receipts to `receipts`.
+void ReceivePieces(Transport& transport, int from, Elements into, size_t segment_bytes,
+                   std::vector<Receipt>* receipts);
+
+// The same, with what arrives combined: into = mine (reduction) theirs.
+void CombinePieces(Transport& transport, int from, const Combiner& combiner, ConstElements mine,
+                   Elements into, size_t segment_bytes, std::vector<Receipt>* receipts);
+
+absl::Status WaitForAll(Transport& transport, const std::vector<Receipt>& receipts);
+
+}  // namespace ringmaster::collectives
+
+#endif  // RINGMASTER_RUNTIME_COLLECTIVES_ALGORITHMS_TRANSFER_H_

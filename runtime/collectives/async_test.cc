@@ -1,0 +1,177 @@
+// Asynchronous calls: their order, their handles, and what an abort or a destructor does to them.
+#include <barrier>
+#include <chrono>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "runtime/collectives/communicator.h"
+#include "runtime/collectives/testing/group.h"
+
+namespace ringmaster::collectives {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+using testing::Group;
+using ::testing::HasSubstr;
+
+TEST(AsyncTest, CallsOfSeveralGroupsRunInTheOrderOfTheProgram) {
+  constexpr size_t kCalls = 100;
+  Group group(4);
+  group.Run([](Communicator& comm) {
+    const auto half = comm.Split(comm.rank() % 2, 0, "half");
+    ASSERT_TRUE(half.ok()) << half.status();
+    std::vector<std::vector<int64_t>> values(kCalls, std::vector<int64_t>(50));
+    std::vector<Handle> handles;
+    for (size_t i = 0; i < kCalls; ++i) {
+      // Each takes what the one before left, so that another order would give other numbers.
+      Communicator& on = i % 3 == 0 ? **half : comm;
+      const std::vector<int64_t>& before = values[i == 0 ? 0 : i - 1];
+      handles.push_back(on.Start([&on, &before, &now = values[i], i] {
+        std::vector<int64_t> in(before);
+        for (int64_t& value : in) value = value % 1000 + static_cast<int64_t>(i);
+        return on.Allreduce(Reduction::kSum, in, now, "step");
+      }));
+    }
+    // Without Start: after all that were started.
+    EXPECT_TRUE(comm.Barrier("done").ok()) << comm.status();
+    int64_t want = 0;
+    for (size_t i = 0; i < kCalls; ++i) {
+      EXPECT_TRUE(handles[i].Done());
+      ASSERT_TRUE(handles[i].Wait().ok()) << handles[i].status();
+      want = (want % 1000 + static_cast<int64_t>(i)) * (i % 3 == 0 ? 2 : 4);
+      ASSERT_EQ(values[i], std::vector<int64_t>(50, want));
+    }
+  });
+}
+
+TEST(AsyncTest, AHandleIsNotDoneBeforeItsOperationIs) {
+  Group group(2);
+  std::barrier looked(2);
+  group.Run([&](Communicator& comm) {
+    std::vector<float> data(10, 1.0f);
+    if (comm.rank() == 0) {
+      const Handle handle = comm.ReceiveAsync(1, data, "x");
+      EXPECT_FALSE(handle.Done());
+      EXPECT_EQ(handle.status().code(), absl::StatusCode::kUnavailable);
+      looked.arrive_and_wait();
+      EXPECT_TRUE(handle.Wait().ok()) << handle.status();
+      EXPECT_TRUE(handle.Done());
+      EXPECT_TRUE(handle.status().ok());
+      EXPECT_EQ(data, std::vector<float>(10, 2.0f));
+    } else {
+      data.assign(10, 2.0f);
+      looked.arrive_and_wait();
+      EXPECT_TRUE(comm.SendAsync(0, data, "x").Wait().ok()) << comm.status();
+    }
+  });
+}
+
+TEST(AsyncTest, OperationsWhoseHandlesAreDroppedGoOn) {
+  Group group(3);
+  group.Run([](Communicator& comm) {
+    std::vector<int64_t> data(1000, comm.rank() == 1 ? 7 : 0);
+    comm.BroadcastAsync(1, data, "b");
+    comm.AllreduceAsync(Reduction::kSum, data, data, "s");
+    EXPECT_TRUE(comm.Barrier("done").ok()) << comm.status();
+    EXPECT_EQ(data, std::vector<int64_t>(1000, 21));
+  });
+}
+
+TEST(AsyncTest, AWrongArgumentIsTheHandlesAndNotTheRounds) {
+  Group group(2);
+  group.Run([](Communicator& comm) {
+    std::vector<float> data(4);
+    EXPECT_EQ(comm.BroadcastAsync(9, data, "b").Wait().code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_TRUE(comm.Barrier("still alive").ok());
+  });
+}
+
+TEST(AsyncTest, AbortWakesAllHandlesWithin100Milliseconds) {
+  Group group(2);
+  auto best = steady_clock::duration::max();  // of a few: the machine may be busy
+  for (int trial = 0; trial < 5; ++trial) {
+    ++group.options.round;
+    const auto comm = group.Open(0);
+    std::vector<float> data(100);
+    std::vector<Handle> handles;
+    for (int i = 0; i < 10; ++i)
+      handles.push_back(comm->AllreduceAsync(Reduction::kSum, data, data, "waits"));
+    EXPECT_FALSE(handles[0].Done());
+    const auto start = steady_clock::now();
+    comm->Abort("told to");
+    for (const Handle& handle : handles) {
+      EXPECT_EQ(handle.Wait().code(), absl::StatusCode::kAborted);
+      EXPECT_THAT(Message(handle.status()), HasSubstr("told to"));
+    }
+    best = std::min(best, steady_clock::now() - start);
+  }
+  EXPECT_LT(best, milliseconds(100));
+}
+
+TEST(AsyncTest, ADestructorEndsWhatIsPendingAndTellsThePeers) {
+  Group group(2);
+  std::barrier everybody(2);
+  ++group.options.round;
+  testing::RunThreads(2, [&](int rank) {
+    auto comm = group.Open(rank);
+    EXPECT_TRUE(comm->Barrier("meet").ok());
+    everybody.arrive_and_wait();
+    std::vector<float> data(10);
+    if (rank == 1) {
+      const absl::Status status = comm->Receive(0, data, "never sent");
+      EXPECT_EQ(status.code(), absl::StatusCode::kAborted) << status;
+      EXPECT_THAT(Message(status), HasSubstr("were pending"));
+      return;
+    }
+    // Two ranks that both receive say nothing to one another, so that rank 1 hears of the end
+    // alone.
+    std::vector<float> never_sent(10);
+    const Handle waits =
+        comm->Start([&on = *comm, &never_sent] { return on.Receive(1, never_sent, "waits"); });
+    const Handle behind = comm->BroadcastAsync(1, data, "behind");
+    comm.reset();
+    for (const Handle& handle : {waits, behind}) {
+      EXPECT_TRUE(handle.Done());
+      EXPECT_FALSE(handle.status().ok());
+    }
+  });
+}
+
+TEST(AsyncTest, WhatIsDoneDoesNotHinderTheDestructor) {
+  Group group(2);
+  for (int lap = 0; lap < 50; ++lap) {
+    group.Run([](Communicator& comm) {
+      std::vector<float> data(10);
+      EXPECT_TRUE(comm.AllreduceAsync(Reduction::kSum, data, data, "x").Wait().ok())
+          << comm.status();
+    });
+  }
+}
+
+TEST(AsyncTest, AnotherOrderOfStartedCallsIsNamed) {
+  Group group(2);
+  std::barrier everybody(2);
+  group.Run([&](Communicator& comm) {
+    std::vector<float> a(10);
+    std::vector<float> b(10);
+    const std::vector<std::string> names = {"a", "b"};
+    const size_t first = static_cast<size_t>(comm.rank());
+    const Handle one = comm.AllreduceAsync(Reduction::kSum, a, a, names[first]);
+    const Handle two = comm.AllreduceAsync(Reduction::kSum, b, b, names[1 - first]);
+    EXPECT_EQ(one.Wait().code(), absl::StatusCode::kFailedPrecondition);
+    EXPECT_THAT(Message(one.status()), ::testing::AllOf(HasSubstr("\"a\""), HasSubstr("\"b\"")));
+    EXPECT_EQ(two.Wait().code(), absl::StatusCode::kAborted);
+    everybody.arrive_and_wait();
+  });
+}
+
+}  // namespace
+}  // namespace ringmaster::collectives

@@ -1,0 +1,36 @@
+// The largest values alone (deep gradient compression: Lin et al., 2018; Stich et al., 2018).
+//
+// Each rank sends the k values of largest magnitude with their places, to all; everybody adds them
+// in rank order. Out of each rank go 8k(W-1) bytes, so it pays where the share is well below 1/W.
+#ifndef RINGMASTER_RUNTIME_COLLECTIVES_COMPRESSION_TOP_K_H_
+#define RINGMASTER_RUNTIME_COLLECTIVES_COMPRESSION_TOP_K_H_
+
+#include <cstdint>
+
+#include "runtime/collectives/compression/feedback_sum.h"
+
+namespace ringmaster::collectives {
+
+class TopKSum final : public FeedbackSum {
+ public:
+  // `share` of the elements, in (0, 1], travel, rounded up.
+  TopKSum(size_t elements, double share);
+
+  size_t k() const { return k_; }
+
+ private:
+  absl::Status Exchange(Communicator& communicator, std::span<float> rest, std::span<float> out,
+                        std::string_view name) override;
+
+  const size_t k_;
+  std::vector<uint32_t> magnitudes_;
+};
+
+// The places, increasing, of the k values of largest magnitude; of equal ones the first. A NaN is
+// larger than all. `scratch` is working memory. k is at most the number of values.
+std::vector<int32_t> LargestPlaces(std::span<const float> values, size_t k,
+                                   std::vector<uint32_t>* scratch);
+
+}  // namespace ringmaster::collectives
+
+#endif  // RINGMASTER_RUNTIME_COLLECTIVES_COMPRESSION_TOP_K_H_

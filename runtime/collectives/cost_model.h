@@ -1,0 +1,71 @@
+// What an algorithm is expected to cost, from a few numbers about the links.
+//
+// The alpha-beta model with a combining term (Hockney 1994; Thakur, Rabenseifner and Gropp 2005;
+// the overhead is that of LogGP, Alexandrov et al. 1995): a message of n bytes takes alpha + n beta
+// from end to end, its sender can send the next after `overhead` + n beta, and combining n bytes
+// takes n gamma. Links within a node and between nodes have numbers of their own; ranks of one node
+// share its link to the others.
+//
+// Pure functions of their arguments: ranks that hold the same numbers choose alike. Times in
+// seconds.
+#ifndef RINGMASTER_RUNTIME_COLLECTIVES_COST_MODEL_H_
+#define RINGMASTER_RUNTIME_COLLECTIVES_COST_MODEL_H_
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "runtime/collectives/algorithm.h"
+#include "runtime/collectives/stats.h"
+
+namespace ringmaster::collectives {
+
+struct LinkCost {
+  double alpha = 0;     // of a message without bytes
+  double overhead = 0;  // of which the sender is busy
+  double beta = 0;      // of each byte
+};
+
+struct CostModel {
+  // Before anything is measured: shared memory, a network of 10 Gbit/s, and a core that streams 10
+  // GB/s.
+  LinkCost within{1e-6, 0.3e-6, 0.2e-9};
+  LinkCost between{25e-6, 4e-6, 0.8e-9};
+  double gamma = 0.1e-9;
+};
+
+// `world` ranks on `nodes` nodes, as evenly as can be, rank after rank.
+struct Shape {
+  int world = 1;
+  int nodes = 1;
+
+  int per_node() const { return (world + nodes - 1) / nodes; }
+  bool operator==(const Shape&) const = default;
+};
+
+// What the algorithm needs for an operation of `bytes` (of the whole array), which must be one of
+// AlgorithmsOf(kind); infinite where it makes no sense: two-level without several nodes of several
+// ranks. An ordered sum is taken as one whose shards are aligned to the ranks. `segment_bytes` as
+// CommunicatorOptions'.
+double Predict(const CostModel& model, OperationKind kind, Algorithm algorithm, size_t bytes,
+               Shape shape, size_t segment_bytes);
+
+struct Estimate {
+  Algorithm algorithm = Algorithm::kAuto;
+  double seconds = 0;
+};
+
+// All algorithms of an operation, the fastest first; of equals, the one that AlgorithmsOf lists
+// first.
+std::vector<Estimate> Rank(const CostModel& model, OperationKind kind, size_t bytes, Shape shape,
+                           size_t segment_bytes);
+
+// What a two-level allreduce of `bytes` takes between the nodes, and how long that is.
+Estimate BetweenNodes(const CostModel& model, size_t bytes, Shape shape, size_t segment_bytes);
+
+// The bytes of a piece that flows down or up a tree: small enough that the levels work at once.
+size_t TreePieceBytes(size_t bytes, size_t segment_bytes);
+
+}  // namespace ringmaster::collectives
+
+#endif  // RINGMASTER_RUNTIME_COLLECTIVES_COST_MODEL_H_

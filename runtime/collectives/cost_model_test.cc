@@ -1,0 +1,110 @@
+#include "runtime/collectives/cost_model.h"
+
+#include <cmath>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "common/status.h"
+#include "runtime/collectives/selector.h"
+
+namespace ringmaster::collectives {
+namespace {
+
+constexpr size_t kSegmentBytes = 256 * 1024;
+constexpr OperationKind kChosen[] = {OperationKind::kAllreduce, OperationKind::kReduce,
+                                     OperationKind::kBroadcast, OperationKind::kOrderedSum};
+
+double PredictAllreduce(Algorithm algorithm, size_t bytes, Shape shape) {
+  return Predict(CostModel(), OperationKind::kAllreduce, algorithm, bytes, shape, kSegmentBytes);
+}
+
+TEST(CostModelTest, DoublingSendsEverythingInEachOfItsSteps) {
+  const CostModel model;
+  const double step = model.between.alpha + 1000 * (model.between.beta + model.gamma);
+  EXPECT_DOUBLE_EQ(PredictAllreduce(Algorithm::kDoubling, 1000, {8, 8}), 3 * step);
+  // Six ranks: four exchange, and two lend and get back.
+  EXPECT_DOUBLE_EQ(PredictAllreduce(Algorithm::kDoubling, 1000, {6, 6}),
+                   3 * step + model.between.alpha + 1000 * model.between.beta);
+}
+
+TEST(CostModelTest, ARingOfManyBytesMovesEachTwiceAndPaysForNoStep) {
+  const CostModel model;
+  constexpr double kBytes = 64 << 20;
+  const double bytes_alone = kBytes * 3 / 4 * (2 * model.between.beta + model.gamma);
+  EXPECT_NEAR(PredictAllreduce(Algorithm::kRing, 64 << 20, {4, 4}) / bytes_alone, 1, 0.01);
+}
+
+TEST(CostModelTest, MoreBytesNeverCostLess) {
+  for (const OperationKind kind : kChosen) {
+    for (const Algorithm algorithm : AlgorithmsOf(kind)) {
+      for (const Shape shape : {Shape{2, 2}, Shape{5, 5}, Shape{8, 1}, Shape{8, 4}, Shape{64, 8}}) {
+        double before = 0;
+        for (size_t bytes = 1; bytes <= size_t{1} << 32; bytes *= 2) {
+          const double now = Predict(CostModel(), kind, algorithm, bytes, shape, kSegmentBytes);
+          EXPECT_GE(now, before) << OperationKindName(kind) << " by " << NameOf(algorithm) << ", "
+                                 << bytes << " bytes, " << shape.world << " ranks";
+          before = now;
+        }
+      }
+    }
+  }
+}
+
+TEST(CostModelTest, EveryOperationHasAnAlgorithmAtEverySizeAndShape) {
+  for (const OperationKind kind : kChosen) {
+    if (AlgorithmsOf(kind).empty()) continue;
+    for (int world = 2; world <= 130; ++world) {
+      for (int nodes = 1; nodes <= world; nodes += 1 + world / 7) {
+        const auto ranked = Rank(CostModel(), kind, 12345, {world, nodes}, kSegmentBytes);
+        ASSERT_FALSE(ranked.empty());
+        EXPECT_TRUE(std::isfinite(ranked.front().seconds));
+        EXPECT_GT(ranked.front().seconds, 0);
+      }
+    }
+  }
+}
+
+TEST(SelectorTest, TakesFewStepsForWhatIsSmallAndFewBytesForWhatIsLarge) {
+  const Selector selector(NodeMap::Apart(8), CostModel(), kSegmentBytes, Algorithm::kAuto);
+  EXPECT_EQ(selector.For(OperationKind::kAllreduce, 4).algorithm, Algorithm::kDoubling);
+  EXPECT_EQ(selector.For(OperationKind::kAllreduce, 256 << 20).algorithm, Algorithm::kRing);
+  EXPECT_EQ(selector.For(OperationKind::kBarrier, 0).algorithm, Algorithm::kAuto);
+}
+
+TEST(SelectorTest, TakesTheForcedAlgorithmAtEverySizeWhereTheOperationHasIt) {
+  const Selector selector(NodeMap::Apart(4), CostModel(), kSegmentBytes, Algorithm::kRing);
+  for (const size_t bytes : {size_t{0}, size_t{4}, size_t{1} << 30}) {
+    EXPECT_EQ(selector.For(OperationKind::kAllreduce, bytes).algorithm, Algorithm::kRing);
+    EXPECT_NE(selector.For(OperationKind::kOrderedSum, bytes).algorithm, Algorithm::kRing);
+  }
+}
+
+TEST(AlgorithmTest, NamesAreReadBack) {
+  std::set<std::string> names;
+  for (size_t i = 0; i < kAlgorithms; ++i) {
+    const auto algorithm = static_cast<Algorithm>(i);
+    names.insert(NameOf(algorithm));
+    EXPECT_EQ(ParseAlgorithm(NameOf(algorithm)).value(), algorithm);
+  }
+  EXPECT_EQ(names.size(), kAlgorithms);
+  const absl::Status wrong = ParseAlgorithm("rings").status();
+  EXPECT_EQ(wrong.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_NE(Message(wrong).find("'rings' is no algorithm; one of auto, direct"), std::string::npos);
+}
+
+TEST(NodeMapTest, RanksOfOneMachineAreANode) {
+  const NodeMap map(std::vector<std::string>{"a", "b", "", "a", "b", ""});
+  EXPECT_EQ(map.nodes(), 4);
+  EXPECT_EQ(map.node_of(3), map.node_of(0));
+  EXPECT_EQ(map.node_of(4), map.node_of(1));
+  EXPECT_NE(map.node_of(2), map.node_of(5));
+  EXPECT_EQ(std::vector<int>(map.ranks_of(1).begin(), map.ranks_of(1).end()),
+            (std::vector<int>{1, 4}));
+  EXPECT_EQ(map.least_per_node(), 1);
+}
+
+}  // namespace
+}  // namespace ringmaster::collectives

@@ -1,0 +1,47 @@
+#include "runtime/collectives/explain/explain.h"
+
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "runtime/collectives/selector.h"
+
+namespace ringmaster::collectives::explain {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+TEST(ExplainTest, NamesForEachSizeTheCheapestOfThePredictions) {
+  Question question;
+  question.shape = {8, 2};
+  const auto object = nlohmann::json::parse(Json(question));
+  EXPECT_EQ(object["ranks"], 8);
+  ASSERT_EQ(object["sizes"].size(), 27u);  // 4 ... 256M
+  for (const auto& size : object["sizes"]) {
+    const auto& all = size["microseconds"];
+    const double chosen = all[size["chosen"].get<std::string>()];
+    for (const auto& [name, time] : all.items()) EXPECT_LE(chosen, time.get<double>()) << name;
+  }
+}
+
+TEST(ExplainTest, SaysWhatIsForced) {
+  Question question;
+  question.forced = Algorithm::kRing;
+  EXPECT_THAT(Table(question), HasSubstr("forced: ring"));
+  const auto explained = nlohmann::json::parse(Json(question));
+  for (const auto& size : explained["sizes"]) EXPECT_EQ(size["chosen"], "ring");
+}
+
+TEST(ExplainTest, SaysWhereTheNumbersAreFromAndLeavesOutLinksThatAreNotThere) {
+  Question question;
+  EXPECT_THAT(Table(question), HasSubstr("allreduce, 4 ranks on 4 nodes; built-in numbers"));
+  EXPECT_THAT(Table(question), HasSubstr("between nodes: 25.00 us a message"));
+  question.shape = {4, 1};
+  EXPECT_THAT(Table(question), Not(HasSubstr("between nodes")));
+}
+
+}  // namespace
+}  // namespace ringmaster::collectives::explain

@@ -1,0 +1,281 @@
+// Process groups: what they compute, that they may overlap, and how they fail.
+#include "runtime/collectives/testing/group.h"
+
+#include <barrier>
+#include <chrono>
+#include <memory>
+#include <numeric>
+#include <random>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "runtime/collectives/communicator.h"
+
+namespace ringmaster::collectives {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using testing::Group;
+using ::testing::HasSubstr;
+
+std::unique_ptr<Communicator> Make(Communicator& comm, const std::vector<int>& ranks,
+                                   const std::string& name) {
+  auto group = comm.Group(ranks, name);
+  EXPECT_TRUE(group.ok()) << group.status();
+  return group.ok() ? std::move(*group) : nullptr;
+}
+
+absl::StatusOr<int64_t> SumOf(Communicator& comm, int64_t value, const std::string& name) {
+  const std::vector<int64_t> in = {value};
+  std::vector<int64_t> out(1);
+  RM_RETURN_IF_ERROR(comm.Allreduce(Reduction::kSum, in, out, name));
+  return out[0];
+}
+
+TEST(GroupTest, SplitDividesByColorAndOrdersByKeyThenRank) {
+  Group group(5);
+  group.Run([](Communicator& comm) {
+    // Odd ranks backwards, even ones but 4 by rank, and 4 in none.
+    const int rank = comm.rank();
+    auto half = comm.Split(rank == 4 ? -1 : rank % 2, rank % 2 == 1 ? -rank : 0, "parity");
+    ASSERT_TRUE(half.ok()) << half.status();
+    ASSERT_EQ(*half == nullptr, rank == 4);
+    if (rank == 4) return;
+    EXPECT_EQ((*half)->world(), 2);
+    EXPECT_EQ((*half)->rank(), rank % 2 == 0 ? rank / 2 : 1 - rank / 2);
+    const std::vector<uint8_t> mine = {static_cast<uint8_t>(rank)};
+    std::vector<uint8_t> out(2);
+    const std::vector<size_t> ones = {1, 1};
+    ASSERT_TRUE((*half)->Allgather(mine, ones, out, "who").ok()) << (*half)->status();
+    if (rank % 2 == 0) {
+      EXPECT_THAT(out, ElementsAre(0, 2));
+    } else {
+      EXPECT_THAT(out, ElementsAre(3, 1));
+    }
+  });
+}
+
+TEST(GroupTest, GroupsOfAnySubsetsWorkInOneOrder) {
+  const unsigned seed = std::random_device()();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  constexpr int kWorld = 5;
+  constexpr int kGroups = 12;
+  std::mt19937 random(seed);
+  std::vector<std::vector<int>> subsets;
+  while (subsets.size() < kGroups) {
+    std::vector<int> ranks(kWorld);
+    std::iota(ranks.begin(), ranks.end(), 0);
+    std::shuffle(ranks.begin(), ranks.end(), random);
+    ranks.resize(1 + random() % kWorld);
+    subsets.push_back(ranks);
+  }
+  std::vector<size_t> order(300);
+  for (size_t& which : order) which = random() % (kGroups + 1);
+  Group group(kWorld);
+  group.options.segment_bytes = 128;
+  group.Run([&](Communicator& comm) {
+    std::vector<std::unique_ptr<Communicator>> groups;
+    for (const auto& ranks : subsets) {
+      const bool member = std::count(ranks.begin(), ranks.end(), comm.rank()) > 0;
+      groups.push_back(member ? Make(comm, ranks, "subset") : nullptr);
+    }
+    for (size_t i = 0; i < order.size(); ++i) {
+      Communicator* const of = order[i] == kGroups ? &comm : groups[order[i]].get();
+      if (of == nullptr) continue;
+      const size_t count = i % 7 == 0 ? 400 : 3;
+      const std::vector<int64_t> in(count, comm.rank() + static_cast<int64_t>(i));
+      std::vector<int64_t> out(count);
+      int64_t want = static_cast<int64_t>(i) * of->world();
+      for (int rank = 0; rank < of->world(); ++rank)
+        want += order[i] == kGroups ? rank : subsets[order[i]][static_cast<size_t>(rank)];
+      ASSERT_TRUE(of->Allreduce(Reduction::kSum, in, out, "sum").ok()) << of->status();
+      ASSERT_EQ(out, std::vector<int64_t>(count, want));
+    }
+  });
+}
+
+TEST(GroupTest, AGroupOfAGroupCountsItsOwnRanks) {
+  Group group(4);
+  group.Run([](Communicator& comm) {
+    if (comm.rank() == 0) return;
+    const auto outer = Make(comm, {3, 2, 1}, "outer");
+    if (comm.rank() == 2) return;
+    const auto inner = Make(*outer, {2, 0}, "inner");  // ranks 1 and 3
+    EXPECT_EQ(inner->rank(), comm.rank() == 1 ? 0 : 1);
+    std::vector<int64_t> value = {comm.rank()};
+    const absl::Status moved =
+        inner->rank() == 0 ? inner->Send(1, value, "x") : inner->Receive(0, value, "x");
+    EXPECT_TRUE(moved.ok()) << moved;
+    EXPECT_EQ(value[0], 1);
+    std::vector<int64_t> theirs(1);
+    const std::vector<int64_t> mine = {comm.rank()};
+    const int peer = 1 - inner->rank();
+    EXPECT_TRUE(inner->SendReceive(peer, mine, peer, theirs, "halo").ok()) << inner->status();
+    EXPECT_EQ(theirs[0], 4 - comm.rank());
+    const auto sum = SumOf(*inner, comm.rank(), "sum");
+    ASSERT_TRUE(sum.ok()) << sum.status();
+    EXPECT_EQ(*sum, 4);
+  });
+}
+
+TEST(GroupTest, ListsThatMakeNoGroupAreRefused) {
+  Group group(3);
+  group.Run([](Communicator& comm) {
+    for (const std::vector<int>& ranks : {std::vector<int>{},
+                                          {0, 1, 2, 3},
+                                          {-1, comm.rank()},
+                                          {comm.rank(), comm.rank()},
+                                          {(comm.rank() + 1) % 3}}) {
+      EXPECT_EQ(comm.Group(ranks, "bad").status().code(), absl::StatusCode::kInvalidArgument);
+    }
+    EXPECT_TRUE(comm.Barrier("still alive").ok());
+  });
+}
+
+TEST(GroupTest, AGroupOutlivesTheCommunicatorThatMadeIt) {
+  Group group(3);
+  ++group.options.round;
+  testing::RunThreads(3, [&](int rank) {
+    auto whole = group.Open(rank);
+    const auto part = Make(*whole, {2, 1, 0}, "all, backwards");
+    whole.reset();
+    const auto sum = SumOf(*part, rank, "sum");
+    ASSERT_TRUE(sum.ok()) << sum.status();
+    EXPECT_EQ(*sum, 3);
+    EXPECT_EQ(part->rank(), 2 - rank);
+  });
+}
+
+// Waiting long for a rank that is busy with others is not a deadlock.
+TEST(GroupTest, AMemberThatIsBusyInAnotherGroupIsWaitedFor) {
+  Group group(3);
+  group.options.operation_timeout = milliseconds(500);
+  std::atomic<bool> enough = false;
+  group.Run([&](Communicator& comm) {
+    ASSERT_TRUE(comm.Barrier("meet").ok());
+    if (comm.rank() == 0) {
+      const auto first = Make(comm, {0, 1}, "first");
+      EXPECT_TRUE(first->Barrier("at last").ok()) << first->status();
+      return;
+    }
+    const auto busy = Make(comm, {1, 2}, "busy");
+    const auto start = steady_clock::now();
+    std::vector<uint8_t> go_on = {1};
+    while (go_on[0] == 1) {
+      go_on[0] = steady_clock::now() - start < 5 * group.options.operation_timeout ? 1 : 0;
+      ASSERT_TRUE(busy->Broadcast(0, go_on, "work").ok()) << busy->status();
+      std::this_thread::sleep_for(milliseconds(5));
+    }
+    if (comm.rank() == 1) {
+      EXPECT_TRUE(Make(comm, {0, 1}, "first")->Barrier("at last").ok()) << comm.status();
+    }
+  });
+}
+
+class GroupFailureTest : public ::testing::Test {
+ protected:
+  // Every rank runs `body`, which must fail, with a message that has all of `words`.
+  void ExpectDivergence(int world, const std::function<absl::Status(Communicator&)>& body,
+                        const std::vector<std::string>& words) {
+    Group group(world);
+    group.options.algorithm = Algorithm::kRing;  // not all talk with all
+    std::barrier everybody(world);
+    const auto start = steady_clock::now();
+    group.Run([&](Communicator& comm) {
+      EXPECT_TRUE(comm.Barrier("meet").ok());
+      everybody.arrive_and_wait();
+      const absl::Status status = body(comm);
+      EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;
+      for (const std::string& word : words) EXPECT_THAT(Message(status), HasSubstr(word));
+      everybody.arrive_and_wait();
+    });
+    EXPECT_LT(steady_clock::now() - start, std::chrono::seconds(20));
+  }
+};
+
+TEST_F(GroupFailureTest, GroupsThatAreCalledInAnotherOrderAreNamed) {
+  ExpectDivergence(2,
+                   [](Communicator& comm) -> absl::Status {
+                     const auto rows = Make(comm, {0, 1}, "rows");
+                     const auto columns = Make(comm, {1, 0}, "columns");
+                     RM_RETURN_IF_ERROR((comm.rank() == 0 ? rows : columns)->Barrier("first"));
+                     return (comm.rank() == 0 ? columns : rows)->Barrier("second");
+                   },
+                   {"rank 0 (", "rank 1 (", "in group \"rows\"", "in group \"columns\""});
+}
+
+// In the ring of all four, 0 and 2 exchange nothing.
+TEST_F(GroupFailureTest, AnotherOrderIsNamedWhereTheTwoDoNotTalkInOneOfTheGroups) {
+  ExpectDivergence(
+      4,
+      [](Communicator& comm) -> absl::Status {
+        const std::vector<float> in(100'000);
+        std::vector<float> out(in.size());
+        const auto all = Make(comm, {0, 1, 2, 3}, "all");
+        if (comm.rank() % 2 == 1) return all->Allreduce(Reduction::kSum, in, out, "w");
+        const auto even = Make(comm, {0, 2}, "even");
+        if (comm.rank() == 2) RM_RETURN_IF_ERROR(even->Barrier("early"));
+        RM_RETURN_IF_ERROR(all->Allreduce(Reduction::kSum, in, out, "w"));
+        return even->Barrier("late");
+      },
+      {"rank 2 (", "\"early\", in group \"even\"", "\"w\", sum by ring, in group \"all\""});
+}
+
+TEST_F(GroupFailureTest, ListsThatDifferAreNamed) {
+  ExpectDivergence(3,
+                   [](Communicator& comm) {
+                     std::vector<int> ranks = {0, 1, 2};
+                     if (comm.rank() == 1) std::swap(ranks[0], ranks[2]);
+                     return Make(comm, ranks, "tp")->Barrier("b");
+                   },
+                   {"rank 1 (", "in group \"tp\""});
+}
+
+TEST(GroupRoundTest, AFailureInAGroupIsTheWholeRoundsWithOneCause) {
+  Group group(4);
+  std::barrier everybody(4);
+  group.Run([&](Communicator& comm) {
+    EXPECT_TRUE(comm.Barrier("meet").ok());
+    everybody.arrive_and_wait();
+    const auto pair =
+        Make(comm, comm.rank() < 2 ? std::vector<int>{0, 1} : std::vector<int>{2, 3}, "pair");
+    if (comm.rank() == 0) {
+      pair->Abort("drain");
+    } else if (comm.rank() == 1) {
+      EXPECT_THAT(Message(pair->Barrier("b")), HasSubstr("rank 0 aborted the round: drain"));
+    } else {
+      EXPECT_TRUE(pair->Barrier("the others do not know yet, or do").ok() || !comm.status().ok());
+      EXPECT_THAT(Message(comm.Barrier("all")), HasSubstr("rank 0 aborted the round: drain"));
+    }
+    EXPECT_THAT(Message(comm.status()), HasSubstr("drain"));
+    EXPECT_EQ(Message(pair->status()), Message(comm.status()));
+    everybody.arrive_and_wait();
+  });
+}
+
+// No two of them disagree: 0 waits for 1, 1 for 2, 2 for 0.
+TEST(GroupRoundTest, ACircleOfThreeGroupsEndsAndSaysWhoWaitsInWhat) {
+  Group group(3);
+  group.options.operation_timeout = milliseconds(300);
+  std::barrier everybody(3);
+  group.Run([&](Communicator& comm) {
+    EXPECT_TRUE(comm.Barrier("meet").ok());
+    everybody.arrive_and_wait();
+    const int next = (comm.rank() + 1) % 3;
+    const auto with_next = Make(comm, {comm.rank(), next}, "of " + std::to_string(comm.rank()));
+    const absl::Status status = with_next->Barrier("circle");
+    EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded) << status;
+    EXPECT_THAT(Message(status), AllOf(HasSubstr("waits like this rank"), HasSubstr("\"circle\""),
+                                       HasSubstr("in group \"of ")));
+    everybody.arrive_and_wait();
+  });
+}
+
+}  // namespace
+}  // namespace ringmaster::collectives

@@ -1,0 +1,113 @@
+// Latency, connections and memory of each algorithm follow the cost model from 2 to 64 ranks.
+#include "runtime/collectives/testing/growth.h"
+
+#include <algorithm>
+#include <bit>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "runtime/collectives/testing/simulated_network.h"
+
+namespace ringmaster::collectives {
+namespace {
+
+using testing::Growth;
+using testing::MeasureGrowth;
+using testing::SimulatedNetwork;
+
+constexpr double kFactor = 1.8;  // between prediction and simulation
+constexpr int kWorlds[] = {2, 3, 4, 6, 8, 16, 24, 32, 64};
+
+std::string Case(Algorithm algorithm, int world, size_t bytes) {
+  return std::string(NameOf(algorithm)) + ", " + std::to_string(world) + " ranks, " +
+         std::to_string(bytes) + " bytes";
+}
+
+TEST(SimulatedNetworkTest, AMessageTakesAlphaAndItsBytes) {
+  const CostModel model;
+  SimulatedNetwork network(NodeMap::Apart(2), model);
+  std::vector<std::byte> bytes(1000);
+  const double seconds = network.Run([&](Transport& t) -> absl::Status {
+    if (t.rank() == 0) {
+      t.PostSend(1, bytes);
+      return absl::OkStatus();
+    }
+    std::vector<std::byte> into(1000);
+    return t.Wait(t.PostReceive(0, into));
+  });
+  EXPECT_DOUBLE_EQ(seconds, model.between.alpha + 1000 * model.between.beta);
+}
+
+TEST(SimulatedNetworkTest, RanksOfANodeShareItsPort) {
+  const CostModel model;
+  const std::vector<std::string> machines = {"a", "a", "b", "b"};
+  SimulatedNetwork network{NodeMap(machines), model};
+  std::vector<std::byte> bytes(1 << 20);
+  const double seconds = network.Run([&](Transport& t) -> absl::Status {
+    if (t.rank() < 2) {
+      t.PostSend(t.rank() + 2, bytes);
+      return absl::OkStatus();
+    }
+    std::vector<std::byte> into(bytes.size());
+    return t.Wait(t.PostReceive(t.rank() - 2, into));
+  });
+  EXPECT_NEAR(seconds / (2.0 * (1 << 20) * model.between.beta), 1, 0.1);
+}
+
+TEST(GrowthTest, LatencyFollowsTheCostModelsCurve) {
+  for (const size_t bytes : {size_t{1} << 10, size_t{32} << 10, size_t{1} << 20}) {
+    for (const Algorithm algorithm : AlgorithmsOf(OperationKind::kAllreduce)) {
+      if (algorithm == Algorithm::kTwoLevel) continue;
+      for (const int world : kWorlds) {
+        const Growth growth = MeasureGrowth(algorithm, {world, world}, bytes);
+        EXPECT_LT(growth.simulated, growth.predicted * kFactor) << Case(algorithm, world, bytes);
+        EXPECT_GT(growth.simulated, growth.predicted / kFactor) << Case(algorithm, world, bytes);
+      }
+    }
+  }
+}
+
+TEST(GrowthTest, TwoLevelsFollowItAndBeatTheFlatRingWithSeveralRanksANode) {
+  for (const int nodes : {2, 4, 8, 16}) {
+    const Shape shape{4 * nodes, nodes};
+    const Growth levels = MeasureGrowth(Algorithm::kTwoLevel, shape, 1 << 20);
+    EXPECT_LT(levels.simulated, levels.predicted * kFactor) << nodes << " nodes";
+    EXPECT_GT(levels.simulated, levels.predicted / kFactor) << nodes << " nodes";
+    EXPECT_LT(MeasureGrowth(Algorithm::kTwoLevel, shape, 64 << 10).simulated,
+              MeasureGrowth(Algorithm::kRing, shape, 64 << 10).simulated)
+        << nodes << " nodes";
+  }
+}
+
+TEST(GrowthTest, ARankConnectsOnlyToThoseItsAlgorithmTalksTo) {
+  for (const int world : {4, 16, 64}) {
+    const auto levels = static_cast<size_t>(std::bit_width(static_cast<unsigned>(world)) - 1);
+    const auto peers = [&](Algorithm algorithm) {
+      return MeasureGrowth(algorithm, {world, world}, 4096).peers;
+    };
+    EXPECT_EQ(peers(Algorithm::kRing), 2u);
+    EXPECT_EQ(peers(Algorithm::kDoubling), levels);
+    EXPECT_EQ(peers(Algorithm::kHalvingDoubling), levels);
+    EXPECT_EQ(peers(Algorithm::kTree), levels);
+    EXPECT_LE(peers(Algorithm::kDoubleTree), 6u);
+    EXPECT_EQ(peers(Algorithm::kDirect), static_cast<size_t>(world - 1));
+  }
+}
+
+TEST(GrowthTest, OnlyDoublingNeedsMemoryForMoreThanItsLists) {
+  constexpr size_t kBytes = 1 << 20;
+  for (const int world : {2, 8, 64}) {
+    const auto levels = static_cast<size_t>(std::bit_width(static_cast<unsigned>(world)) - 1);
+    for (const Algorithm algorithm : AlgorithmsOf(OperationKind::kAllreduce)) {
+      if (algorithm == Algorithm::kTwoLevel) continue;
+      const size_t scratch = MeasureGrowth(algorithm, {world, world}, kBytes).scratch_bytes;
+      const size_t most = algorithm == Algorithm::kDoubling ? (levels + 3) * kBytes : kBytes / 8;
+      EXPECT_LT(scratch, most) << Case(algorithm, world, kBytes);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace ringmaster::collectives

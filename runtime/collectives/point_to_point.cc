@@ -1,0 +1,103 @@
+// Send, Receive and SendReceive of a Communicator: operations of two ranks, or three in a row.
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "runtime/collectives/communicator.h"
+#include "runtime/collectives/operation.h"
+#include "runtime/collectives/pieces.h"
+#include "runtime/collectives/transport/transport.h"
+
+namespace ringmaster::collectives {
+namespace {
+
+// One frame at least, so that the receiver waits for the sender whatever the length.
+void SendAll(Transport& transport, int to, std::span<const std::byte> bytes, size_t largest) {
+  for (const Piece& piece : MessagesOf({0, bytes.size()}, largest))
+    transport.PostSend(to, bytes.subspan(piece.offset, piece.count));
+}
+
+// Completed by Finish.
+void ReceiveAll(Transport& transport, int from, std::span<std::byte> bytes, size_t largest) {
+  for (const Piece& piece : MessagesOf({0, bytes.size()}, largest))
+    transport.PostReceive(from, bytes.subspan(piece.offset, piece.count));
+}
+
+Operation Transfer(int from, int to, ConstElements data, std::string_view name,
+                   const std::string& note) {
+  Operation operation;
+  operation.kind = OperationKind::kSend;
+  operation.type = data.type();
+  operation.count = data.count();
+  operation.detail = static_cast<uint64_t>(from) << 32 | static_cast<uint64_t>(to);
+  operation.name = name;
+  operation.note = note;
+  return operation;
+}
+
+std::string FromTo(int from, int to) {
+  return fmt::format("from rank {} to rank {}", from, to);
+}
+
+}  // namespace
+
+absl::Status Communicator::CheckPeer(int peer, std::string_view name) const {
+  if (peer >= 0 && peer < world() && peer != rank()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      fmt::format("{}: rank {} is no other rank of a world of {}", name, peer, world()));
+}
+
+absl::Status Communicator::Send(int to, ConstElements data, std::string_view name) {
+  RM_RETURN_IF_ERROR(CheckPeer(to, name));
+  const std::string note = FromTo(rank(), to);
+  const Scope scope{.ranks = std::span(&to, 1)};
+  return RunAmong(scope, Transfer(rank(), to, data, name, note), [&](Transport& t) {
+    SendAll(t, to, data.bytes(), segment_bytes());
+    return absl::OkStatus();
+  });
+}
+
+absl::Status Communicator::Receive(int from, Elements data, std::string_view name) {
+  RM_RETURN_IF_ERROR(CheckPeer(from, name));
+  const std::string note = FromTo(from, rank());
+  const Scope scope{.ranks = std::span(&from, 1)};
+  return RunAmong(scope, Transfer(from, rank(), data, name, note), [&](Transport& t) {
+    ReceiveAll(t, from, data.bytes(), segment_bytes());
+    return absl::OkStatus();
+  });
+}
+
+absl::Status Communicator::SendReceive(int to, ConstElements out, int from, Elements in,
+                                       std::string_view name) {
+  RM_RETURN_IF_ERROR(CheckPeer(to, name));
+  RM_RETURN_IF_ERROR(CheckPeer(from, name));
+  if (out.type() != in.type()) {
+    return absl::InvalidArgumentError(fmt::format("{}: what is sent is of {}, what is received {}",
+                                                  name, NameOf(out.type()), NameOf(in.type())));
+  }
+  std::vector<uint64_t> by_peer(static_cast<size_t>(world()), 0);
+  for (const int peer : {to, from}) {
+    by_peer[static_cast<size_t>(peer)] =
+        HashOfExchange(rank(), peer, peer == to ? out.count() : kNoMessage,
+                       peer == from ? in.count() : kNoMessage);
+  }
+  const std::string note =
+      fmt::format("this rank's {} to rank {}, {} from rank {}", out.count(), to, in.count(), from);
+  Operation operation;
+  operation.kind = OperationKind::kSendReceive;
+  operation.type = out.type();
+  operation.name = name;
+  operation.note = note;
+  operation.by_peer = by_peer;
+  const std::array<int, 2> peers = {to, from};
+  const Scope scope{.ranks = peers};
+  return RunAmong(scope, operation, [&](Transport& t) {
+    ReceiveAll(t, from, in.bytes(), segment_bytes());
+    SendAll(t, to, out.bytes(), segment_bytes());
+    return absl::OkStatus();
+  });
+}
+
+}  // namespace ringmaster::collectives

@@ -1,0 +1,112 @@
+// What became of each tensor, and when: a file for ui.perfetto.dev or chrome://tracing.
+//
+// A Timeline writes one worker's file. Each tensor (or bucket of them) has a track of its own; on
+// it lie the phases of its life: waiting, fusing, the operation, and inside it the algorithm's own.
+// Algorithms know nothing of timelines: they name their phases, and what thread works for which
+// track decides where the phases go.
+//
+//   auto timeline = Timeline::Open("digits-0-0.json", 0, "digits-0-0");
+//   {
+//     const TimelineTrack track(timeline->get(), "gradients of conv1.weight");
+//     const Phase phase("ordered sum");           // on that track, until the end of the block
+//     ...an algorithm: { const Phase phase("gather slices"); ... }
+//   }
+//
+// Without a track on this thread a Phase costs one look at a thread-local pointer. A Timeline is
+// thread-safe; its own thread writes, so that nobody waits for a disk. It stops at a size of
+// kMostBytes, and says so in the file.
+#ifndef RINGMASTER_RUNTIME_COLLECTIVES_TIMELINE_H_
+#define RINGMASTER_RUNTIME_COLLECTIVES_TIMELINE_H_
+
+#include <chrono>
+#include <condition_variable>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <thread>
+
+#include "absl/status/statusor.h"
+#include "common/file.h"
+
+namespace ringmaster::collectives {
+
+class Timeline {
+ public:
+  using Time = std::chrono::steady_clock::time_point;
+  static constexpr size_t kMostBytes = size_t{64} << 20;
+
+  // Makes the file, and its folders; what was there is gone. `rank` and `process` name the worker
+  // in it.
+  // Errors are those of files.
+  static absl::StatusOr<std::unique_ptr<Timeline>> Open(const std::filesystem::path& path, int rank,
+                                                        std::string_view process,
+                                                        size_t most_bytes = kMostBytes);
+  // Writes what is left and ends the file. A file of a worker that was killed lacks the end, which
+  // its readers forgive.
+  ~Timeline();
+  Timeline(const Timeline&) = delete;
+  Timeline& operator=(const Timeline&) = delete;
+
+  // A phase of `track` from `begin` to `end`.
+  void Add(std::string_view track, std::string_view phase, Time begin, Time end);
+
+ private:
+  Timeline(UniqueFd file, int rank, std::string_view process, size_t most_bytes);
+  void Append(std::string event);
+  int TrackNumber(std::string_view track);
+  std::string End() const;
+  void Write();
+
+  const UniqueFd file_;
+  const int rank_;
+  const size_t most_bytes_;
+  const std::chrono::microseconds since_epoch_;  // of the steady clock's zero
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  // Guarded by mutex_.
+  std::string pending_;
+  std::map<std::string, int, std::less<>> tracks_;
+  size_t bytes_ = 0;
+  bool full_ = false;
+  bool over_ = false;
+
+  std::thread writer_;  // last: it uses the others
+};
+
+// While it lives, phases of this thread go to the track. `timeline` may be null: then they go
+// nowhere.
+class TimelineTrack {
+ public:
+  TimelineTrack(Timeline* timeline, std::string_view track);
+  ~TimelineTrack();
+  TimelineTrack(const TimelineTrack&) = delete;
+  TimelineTrack& operator=(const TimelineTrack&) = delete;
+
+ private:
+  friend class Phase;
+  Timeline* const timeline_;
+  const std::string track_;
+  const TimelineTrack* const outer_;
+};
+
+// A phase of this thread's track, as long as it lives. `name` outlives it.
+class Phase {
+ public:
+  explicit Phase(const char* name);
+  ~Phase();
+  Phase(const Phase&) = delete;
+  Phase& operator=(const Phase&) = delete;
+
+ private:
+  const TimelineTrack* const track_;
+  const char* const name_;
+  Timeline::Time begin_;
+};
+
+}  // namespace ringmaster::collectives
+
+#endif  // RINGMASTER_RUNTIME_COLLECTIVES_TIMELINE_H_

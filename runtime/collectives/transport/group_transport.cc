@@ -1,0 +1,43 @@
+#include "runtime/collectives/transport/group_transport.h"
+
+#include <utility>
+
+namespace ringmaster::collectives {
+namespace {
+
+uint64_t IdOf(const std::vector<int>& members, const std::string& name) {
+  return Digest(members.data(), members.size() * sizeof(int), Digest(name.data(), name.size()));
+}
+
+}  // namespace
+
+GroupTransport::GroupTransport(std::shared_ptr<Transport> parent, std::vector<int> members,
+                               int rank, std::string name)
+    : parent_(std::move(parent)),
+      members_(std::move(members)),
+      rank_(rank),
+      name_(std::move(name)),
+      id_(IdOf(members_, name_)) {}
+
+absl::Status GroupTransport::Begin(const Operation& operation, const Scope& scope) {
+  std::span<const int> ranks = members_;
+  if (!scope.ranks.empty()) {
+    ranks_.clear();
+    for (const int rank : scope.ranks) ranks_.push_back(Map(rank));
+    ranks = ranks_;
+  }
+  Operation mapped = operation;
+  if (!operation.by_peer.empty()) {
+    by_peer_.assign(static_cast<size_t>(parent_->world()), 0);
+    for (size_t rank = 0; rank < members_.size(); ++rank)
+      by_peer_[static_cast<size_t>(members_[rank])] = operation.by_peer[rank];
+    mapped.by_peer = by_peer_;
+  }
+  // A group of this group names itself already.
+  const std::string_view name = scope.name.empty() ? std::string_view(name_) : scope.name;
+  return parent_->Begin(
+      mapped,
+      {.ranks = ranks, .group = Digest(&scope.group, sizeof(scope.group), id_), .name = name});
+}
+
+}  // namespace ringmaster::collectives

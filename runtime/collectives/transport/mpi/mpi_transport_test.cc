@@ -1,0 +1,128 @@
+// Every rank of `mpirun -n N` runs these tests together. The operations are those of the benchmark,
+// which verifies what it measures.
+#include "runtime/collectives/transport/mpi/mpi_transport.h"
+
+#include <chrono>
+#include <memory>
+#include <mpi.h>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "runtime/collectives/bench/measure.h"
+#include "runtime/collectives/bench/workload.h"
+#include "runtime/collectives/communicator.h"
+
+namespace ringmaster::collectives::mpi {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr size_t kSegmentBytes = 1024;  // small, so that there are many
+
+std::unique_ptr<Communicator> Open(std::chrono::milliseconds timeout = std::chrono::seconds(60)) {
+  auto transport = MpiTransport::Create(MPI_COMM_WORLD, 1, timeout);
+  EXPECT_TRUE(transport.ok()) << transport.status();
+  if (!transport.ok()) return nullptr;
+  return std::make_unique<Communicator>(std::move(*transport), kSegmentBytes);
+}
+
+void ExpectRight(Communicator& communicator, const bench::Options& options) {
+  const size_t element = options.type == "uint8" ? 1 : options.type == "float" ? 4 : 8;
+  for (const size_t bytes : {element, 7 * element, 1000 * element, 20'000 * element}) {
+    const auto row = bench::Measure(communicator, options, {bytes, 2});
+    ASSERT_TRUE(row.ok()) << options.op << ": " << row.status();
+    EXPECT_EQ(bench::AllWrong({*row}), 0u)
+        << options.redop << " " << options.op << " of " << bytes << " bytes of " << options.type;
+  }
+}
+
+TEST(MpiTransportTest, CarriesEveryOperationOfEveryType) {
+  const auto communicator = Open();
+  ASSERT_NE(communicator, nullptr);
+  for (const std::string& op : bench::OperationNames()) {
+    for (const std::string& type : bench::TypeNames()) {
+      if (op == "ordered-sum" && type != "float" && type != "double") continue;
+      bench::Options options;
+      options.ranks = communicator->world();
+      options.root = communicator->world() - 1;
+      options.op = op;
+      options.type = type;
+      ExpectRight(*communicator, options);
+    }
+  }
+  EXPECT_GT(communicator->stats().of(OperationKind::kAllreduce).bytes_received, 0u);
+}
+
+TEST(MpiTransportTest, CombinesByEveryReduction) {
+  const auto communicator = Open();
+  ASSERT_NE(communicator, nullptr);
+  for (const char* op : {"allreduce", "reduce-scatter", "reduce"}) {
+    for (const std::string& redop : bench::ReductionNames()) {
+      bench::Options options;
+      options.ranks = communicator->world();
+      options.op = op;
+      options.redop = redop;
+      ExpectRight(*communicator, options);
+    }
+  }
+}
+
+TEST(MpiTransportTest, StopsRanksThatDiverge) {
+  const auto communicator = Open();
+  ASSERT_NE(communicator, nullptr);
+  std::vector<float> values(10, 1);
+  const std::string name = communicator->rank() == 0 ? "conv1/bias" : "conv1/weight";
+  const absl::Status status = communicator->Allreduce(Reduction::kSum, values, values, name);
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("has diverged"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("conv1/"));
+  EXPECT_EQ(communicator->Barrier("later").code(), absl::StatusCode::kAborted);
+}
+
+TEST(MpiTransportTest, NamesTheRankThatIsSilent) {
+  MPI_Barrier(MPI_COMM_WORLD);  // the clock starts here
+  const auto communicator = Open(std::chrono::seconds(2));
+  ASSERT_NE(communicator, nullptr);
+  std::vector<float> values(10, 1);
+  if (communicator->rank() != 1) {
+    const absl::Status status = communicator->Allreduce(Reduction::kSum, values, values, "step");
+    EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded) << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr("rank 1 was silent for 2000 ms"));
+    EXPECT_EQ(communicator->suspect(), 1);
+  }
+  MPI_Barrier(MPI_COMM_WORLD);  // rank 1 was here, outside of the communicator, all the time
+}
+
+TEST(MpiTransportTest, WakesWhoeverWaitsWhenARankAborts) {
+  MPI_Barrier(MPI_COMM_WORLD);
+  const auto communicator = Open();
+  ASSERT_NE(communicator, nullptr);
+  if (communicator->rank() == 0) {
+    communicator->Abort("the disk is full");
+  } else {
+    const absl::Status status = communicator->Barrier("step");
+    EXPECT_THAT(std::string(status.message()), HasSubstr("the disk is full"));
+  }
+  EXPECT_EQ(communicator->status().code(), absl::StatusCode::kAborted);
+  MPI_Barrier(MPI_COMM_WORLD);
+}
+
+TEST(MpiTransportTest, RefusesATimeoutThatIsNone) {
+  EXPECT_EQ(MpiTransport::Create(MPI_COMM_WORLD, 1, std::chrono::milliseconds(0)).status().code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace ringmaster::collectives::mpi
+
+int main(int argc, char** argv) {
+  int level = 0;
+  MPI_Init_thread(&argc, &argv, MPI_THREAD_SERIALIZED, &level);
+  ::testing::InitGoogleMock(&argc, argv);
+  const int failed = RUN_ALL_TESTS();
+  MPI_Finalize();
+  return failed;
+}

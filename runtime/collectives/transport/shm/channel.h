@@ -1,0 +1,137 @@
+// Messages between two ranks through memory that both have mapped.
+//
+// Each direction is a ring of slots, one cache line each, and a ring of bytes. A slot describes a
+// piece of a message; up to kInlineBytes lie in it, other pieces in the ring of bytes. A slot is
+// published by writing its number into it, last, so the receiver looks at one line, which holds the
+// whole message where it is small; the sender looks at the receiver's counters only when it finds
+// no room. (The slot that carries its own sequence number: D. Vyukov's bounded queue.)
+//
+// A side that is about to sleep says so (Doze); the other, after it has moved something, asks
+// (MustWake) and wakes it by other means.
+//
+// Nothing that the other process writes can make this one touch memory outside the rings. One
+// thread on each side.
+#ifndef RINGMASTER_RUNTIME_COLLECTIVES_TRANSPORT_SHM_CHANNEL_H_
+#define RINGMASTER_RUNTIME_COLLECTIVES_TRANSPORT_SHM_CHANNEL_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "runtime/collectives/operation.h"
+#include "runtime/collectives/transport/shm/processors.h"
+#include "runtime/collectives/transport/shm/segment.h"
+
+namespace ringmaster::collectives::shm {
+
+inline constexpr size_t kSlots = 64;
+inline constexpr size_t kInlineBytes = 32;
+inline constexpr size_t kLine = 64;
+inline constexpr size_t kMaxName = 200;
+
+// What the two sides of a channel share, before the two rings of bytes.
+struct Slot {
+  std::atomic<uint64_t> number;  // from 1; what it was before, until the rest is there
+  uint64_t sequence;
+  uint64_t tag;
+  uint32_t length;  // of the whole message
+  uint32_t piece;   // bytes of it here
+  std::byte bytes[kInlineBytes];
+};
+static_assert(sizeof(Slot) == kLine && std::atomic<uint64_t>::is_always_lock_free);
+
+struct Side {  // written by its rank
+  alignas(2 * kLine) Slot slots[kSlots];
+  alignas(2 * kLine) std::atomic<uint64_t> taken_slots;  // of the other side's, by this one
+  std::atomic<uint64_t> taken_bytes;
+  alignas(2 * kLine) std::atomic<uint32_t> asleep;
+  // What this side is doing, for the other's message when they diverge.
+  alignas(2 * kLine) std::atomic<uint64_t> sequence;
+  uint64_t count;
+  uint32_t kind;
+  uint32_t type;
+  uint32_t name_bytes;
+  uint32_t note_bytes;
+  uint32_t group_bytes;
+  char name[kMaxName];
+  char note[kMaxName];
+  char group[kMaxName];
+  // What this side's rank may run on.
+  std::atomic<uint64_t> allowed[Processors::kMost / 64];
+  std::atomic<uint64_t> limit;
+  std::atomic<uint64_t> limited_group;
+};
+
+class Channel {
+ public:
+  // The size of a segment whose rings hold `ring_bytes` each, a power of two from kMinRing on.
+  static size_t SegmentBytes(size_t ring_bytes);
+  static constexpr size_t kMinRing = 4096;
+
+  // `side` is 0 for one of the two ranks and 1 for the other; `segment` has SegmentBytes bytes,
+  // zero at first. `own` is what this rank may run on.
+  Channel(std::unique_ptr<Segment> segment, size_t ring_bytes, int side, const Processors& own);
+
+  Segment& segment() { return *segment_; }
+
+  // Puts in what there is room for of a message, from byte *sent on. True when all of it is in.
+  bool Send(uint64_t sequence, uint64_t tag, std::span<const std::byte> message, size_t* sent);
+
+  // The next piece that came.
+  struct Piece {
+    uint64_t sequence = 0;
+    uint64_t tag = 0;
+    size_t length = 0;                 // of the message, in each of its pieces
+    std::span<const std::byte> bytes;  // in shared memory, until Take
+    bool sound = true;                 // false: not what Send makes
+  };
+  // False where there is none yet.
+  bool Peek(Piece* piece);
+  void Take();
+
+  // Doze before sleeping: what the other side moves after it finds MustWake. Then look once more,
+  // and only then sleep. Rise when awake.
+  void Doze();
+  void Rise() { mine_->asleep.store(0, std::memory_order_relaxed); }
+  // Whether the other side sleeps and what this one has moved may be news; once per Doze.
+  bool MustWake();
+
+  // Says what this side does in the operation of that number; `tag`, of which equal operations have
+  // the same, saves writing down again what is there.
+  void Describe(uint64_t sequence, uint64_t tag, const Operation& operation,
+                std::string_view group);
+  // What the other side says of it; printable, whatever lies there.
+  std::string TheirDescription(uint64_t sequence) const;
+
+  // What the other rank may run on, once it has made its side of the channel; none before.
+  Processors TheirProcessors() const;
+
+ private:
+  const std::unique_ptr<Segment> segment_;
+  const size_t ring_bytes_;
+  Side* mine_;
+  Side* theirs_;
+  std::byte* out_;       // this side's ring of bytes
+  const std::byte* in_;  // the other's
+
+  // As sender.
+  uint64_t sent_slots_ = 0;
+  uint64_t sent_bytes_ = 0;  // of the ring, gaps included
+  uint64_t free_slots_ = 0;  // up to which number of slots there is room, as last seen
+  uint64_t free_bytes_ = 0;
+  bool moved_ = false;                 // since the last MustWake
+  std::optional<uint64_t> described_;  // the tag of what this side has described
+  // As receiver.
+  uint64_t taken_slots_ = 0;
+  uint64_t taken_bytes_ = 0;
+  size_t piece_bytes_ = 0;  // of the ring, of the piece that Peek gave
+};
+
+}  // namespace ringmaster::collectives::shm
+
+#endif  // RINGMASTER_RUNTIME_COLLECTIVES_TRANSPORT_SHM_CHANNEL_H_

@@ -1,0 +1,78 @@
+// The data of a link that goes through shared memory.
+#include "common/status.h"
+#include "runtime/collectives/transport/tcp/link.h"
+
+namespace ringmaster::collectives::tcp {
+
+bool Link::SendShared(Held& held) {
+  const size_t before = held.sent;
+  const bool whole =
+      channel_->Send(held.header.sequence, held.header.tag, held.payload, &held.sent);
+  if (whole) bytes_sent_ += held.payload.size();
+  if (whole || held.sent > before) shared_moved_ = true;
+  return whole;
+}
+
+absl::StatusOr<bool> Link::MoveShared() {
+  bool moved = false;
+  while (!held_.empty()) {
+    const size_t before = held_.front().sent;
+    const bool whole = SendShared(held_.front());
+    moved = moved || whole || held_.front().sent > before;
+    if (!whole) break;
+    held_.pop_front();
+  }
+  shm::Channel::Piece piece;
+  while (!posted_.empty() && channel_->Peek(&piece)) {
+    moved = true;
+    RM_RETURN_IF_ERROR(ReceiveShared(piece));
+  }
+  shared_moved_ = shared_moved_ || moved;
+  return moved;
+}
+
+FrameHeader Link::HeaderOf(const shm::Channel::Piece& piece) const {
+  return {.type = FrameType::kData,
+          .round = round_,
+          .sequence = piece.sequence,
+          .tag = piece.tag,
+          .length = piece.length};
+}
+
+absl::Status Link::ReceiveShared(const shm::Channel::Piece& piece) {
+  const Arrival& arrival = posted_.front();
+  if (!shared_matched_) {
+    RM_RETURN_IF_ERROR(handler_->OnData(peer_, HeaderOf(piece), arrival.size()));
+    shared_matched_ = true;
+  }
+  const size_t bytes = piece.bytes.size();
+  if (!piece.sound || bytes > arrival.size() - shared_done_ ||
+      arrival.WholeElements(bytes) != bytes) {
+    return absl::DataLossError("what it put into shared memory is not a message");
+  }
+  arrival.Deliver(shared_done_, piece.bytes);
+  channel_->Take();
+  shared_done_ += bytes;
+  if (shared_done_ < arrival.size()) return absl::OkStatus();
+  bytes_received_ += arrival.size();
+  posted_.pop_front();
+  ++completed_;
+  shared_done_ = 0;
+  shared_matched_ = false;
+  return absl::OkStatus();
+}
+
+absl::Status Link::InspectShared() {
+  shm::Channel::Piece piece;
+  if (!posted_.empty() || !channel_->Peek(&piece)) return absl::OkStatus();
+  return handler_->OnData(peer_, HeaderOf(piece), std::nullopt);
+}
+
+void Link::NoteShared(SteadyTime now) {
+  if (!shared_moved_) return;
+  shared_moved_ = false;
+  last_heard_ = now;
+  last_progress_ = now;
+}
+
+}  // namespace ringmaster::collectives::tcp

@@ -1,0 +1,96 @@
+"""Who takes part: each contender runs one program over a list of sizes and returns microseconds by size."""
+import json
+import math
+import os
+import pathlib
+import subprocess
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+BIN = pathlib.Path(os.environ.get("RINGMASTER_BIN_DIR", ROOT / "build/release/bin"))
+PROGRAMS = BIN.parent / "tests"
+PATIENCE = 30  # seconds that one program may take for all its sizes
+
+GLOO = ("ring", "bcube", "halving_doubling", "ring_chunked", "halving_doubling_polling", "ring_chunked_polling")
+# The values of coll_tuned_allreduce_algorithm; 0 lets Open MPI choose.
+TUNED = ("chosen by itself", "basic linear", "nonoverlapping", "recursive doubling", "ring", "segmented ring", "Rabenseifner")
+
+
+class Wrong(Exception):
+    """A result that means nothing: values that are wrong, or a program that failed."""
+
+
+class Failed(Wrong):
+    """A program that failed or hung: of a peer, this algorithm is out."""
+
+
+class Contender:
+    def __init__(self, peer, algorithm, command, environment=None, largest=math.inf):
+        self.peer, self.algorithm, self.command = peer, algorithm, command
+        self.largest = largest  # bytes that it can do at all
+        self.environment = {**os.environ, **(environment or {})}
+
+    def run(self, points):
+        """{bytes: microseconds} for {bytes: calls}."""
+        text = ",".join(f"{size}:{calls}" for size, calls in points.items())
+        done = execute([*self.command, text], f"{self.peer}, {self.algorithm}", self.environment)
+        times = {}
+        for row in self.rows(done):
+            if row["wrong"] != 0:
+                raise Wrong(f"{self.peer}, {self.algorithm}: {row['wrong']} wrong values at {row['size']} bytes")
+            times[row["size"]] = row["time_us"]
+        if set(times) != set(points):
+            raise Wrong(f"{self.peer}, {self.algorithm}: measured {sorted(times)}, not {sorted(points)}")
+        return times
+
+    def rows(self, text):
+        return [json.loads(line) for line in text.splitlines()]
+
+
+class Ringmaster(Contender):
+    def __init__(self, ranks, transport, algorithm, *flags):
+        super().__init__(f"ringmaster-{transport}", algorithm, [BIN / "ringmaster-bench-collectives", "--op", "allreduce", "--json", "--transport", transport,
+                                                                "--ranks", str(ranks), *flags, "--sizes"])
+
+    def rows(self, text):
+        return [{"size": row["size"], **row["in_place"]} for row in json.loads(text)["rows"]]
+
+
+def execute(command, who, environment=None):
+    program = pathlib.Path(command[0])
+    if program.is_absolute() and not program.exists():
+        raise Wrong(f"{who}: {program} was not built: `make bench-collectives` installs what it needs (tests/bench/collectives/debian-packages.txt)")
+    # Ends the ranks too, which a kill of the program alone would leave behind.
+    done = subprocess.run(["timeout", "--kill-after=2", str(PATIENCE), *command], env=environment, capture_output=True, text=True, check=False)
+    if done.returncode in (124, 137):
+        raise Failed(f"{who}: not done after {PATIENCE} s")
+    if done.returncode != 0:
+        raise Failed(f"{who}: exit code {done.returncode}: {done.stderr.strip()[-2000:]}")
+    return done.stdout
+
+
+def limits(ranks):
+    return json.loads(execute([PROGRAMS / "machine_limits", str(ranks)], "machine_limits"))
+
+
+def gloo(ranks):
+    # Two ranks that poll both write before they read: what no longer fits into the sockets stands still until the time-out.
+    return [Contender("gloo", name, [PROGRAMS / "gloo_allreduce", str(ranks), name], largest=1 << 20 if name.endswith("_polling") else math.inf)
+            for name in GLOO]
+
+
+def mpi(ranks):
+    """Over shared memory, as mpirun does by itself."""
+    environment = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+    start = ["mpirun", "-n", str(ranks), "--oversubscribe"]
+    program = [PROGRAMS / "mpi_allreduce"]
+    found = [Contender("mpi", name, start + (["--mca", "coll_tuned_use_dynamic_rules", "1", "--mca", "coll_tuned_allreduce_algorithm", str(number)]
+                                             if number else []) + program, environment) for number, name in enumerate(TUNED)]
+    found.append(Contender("mpi", "coll/sm", start + ["--mca", "coll_sm_priority", "100"] + program, environment))
+    return found
+
+
+def ours(ranks):
+    return [Ringmaster(ranks, "auto", "chosen by itself"), Ringmaster(ranks, "tcp", "chosen by itself")]
+
+
+PEERS = {"gloo": gloo, "mpi": mpi}
