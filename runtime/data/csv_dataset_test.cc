@@ -17,8 +17,8 @@ namespace {
 
 using tensor::DType;
 using tensor::Tensor;
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using training::v1alpha1::CsvData;
 
 // Label first, two features, three classes, nothing held out.

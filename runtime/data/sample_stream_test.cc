@@ -45,7 +45,7 @@ TEST(SampleStreamTest, ABatchLargerThanTheDataRepeatsWholeEpochs) {
   const std::vector<uint32_t> rows = ReadAll(stream, 2, 10);
   for (size_t epoch = 0; epoch < 3; ++epoch) {
     const std::vector<uint32_t> pass(rows.begin() + 1 + 3 * epoch, rows.begin() + 4 + 3 * epoch);
-    EXPECT_THAT(pass, testing::UnorderedElementsAre(0u, 1u, 2u)) << epoch;
+    EXPECT_THAT(pass, ::testing::UnorderedElementsAre(0u, 1u, 2u)) << epoch;
   }
 }
 

@@ -12,7 +12,7 @@ namespace {
 
 using tensor::DType;
 using tensor::Tensor;
-using testing::ElementsAre;
+using ::testing::ElementsAre;
 using training::v1alpha1::TextData;
 
 absl::StatusOr<Splits> LoadContent(std::string_view content, int window, double hold_out) {
@@ -61,9 +61,9 @@ TEST(TextDatasetTest, RefusesATextThatIsTooShortForAWindowInEachPart) {
        {std::pair("abcd", 0.0), {"abcdefghijkl", 0.1}, {"abcdefg", 0.5}}) {
     const auto splits = LoadContent(content, 4, hold_out);
     EXPECT_EQ(splits.status().code(), absl::StatusCode::kInvalidArgument) << content;
-    EXPECT_THAT(Message(splits.status()), testing::HasSubstr("too few for a window of 4"));
+    EXPECT_THAT(Message(splits.status()), ::testing::HasSubstr("too few for a window of 4"));
   }
-  EXPECT_THAT(Message(LoadContent("", 4, 0).status()), testing::HasSubstr("the file is empty"));
+  EXPECT_THAT(Message(LoadContent("", 4, 0).status()), ::testing::HasSubstr("the file is empty"));
 }
 
 }  // namespace

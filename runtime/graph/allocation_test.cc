@@ -57,9 +57,9 @@ namespace ringmaster::graph {
 namespace {
 
 // The cases that are whole networks.
-class AllocationTest : public testing::TestWithParam<const char*> {};
+class AllocationTest : public ::testing::TestWithParam<const char*> {};
 INSTANTIATE_TEST_SUITE_P(Networks, AllocationTest,
-                         testing::Values("SmallConvolutionNetwork", "SmallTransformer"));
+                         ::testing::Values("SmallConvolutionNetwork", "SmallTransformer"));
 
 // A training step of a case, bound and run once.
 class Step {

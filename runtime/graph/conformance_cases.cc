@@ -10,8 +10,8 @@ namespace ringmaster::graph {
 namespace {
 
 constexpr uint64_t kSeed = 20240229;
-constexpr WindowOptions kSame3{{1, 1}, {1, 1}};
-constexpr WindowOptions kHalf{{2, 2}, {0, 0}};
+constexpr Conv2dOptions kSame3{{1, 1}, {1, 1}};
+constexpr PoolOptions kHalf{{2, 2}, {0, 0}};
 
 // In [-1, 1) without (-0.05, 0.05).
 double AwayFromZero(tensor::RandomStream& stream) {
@@ -35,6 +35,31 @@ ValueId ConvFirstLayer(CaseBuilder& b) {
 ValueId ConvWithoutBias(CaseBuilder& b) {
   return Conv2d(b.graph(), b.Var({1, 2, 4, 4}), b.Var({3, 2, 1, 1}), ValueId{});
 }
+ValueId ConvDilated(CaseBuilder& b) {
+  return Conv2d(b.graph(), b.Var({2, 3, 8, 9}), b.Var({4, 3, 3, 2}), b.Var({4}),
+                {.stride = {2, 1}, .padding = {2, 1}, .dilation = {2, 3}});
+}
+// Windows whose outer taps all lie in the padding.
+ValueId ConvDilatedPastTheImage(CaseBuilder& b) {
+  return Conv2d(b.graph(), b.Var({1, 2, 3, 3}), b.Var({2, 2, 3, 3}), ValueId{},
+                {.padding = {4, 5}, .dilation = {4, 5}});
+}
+ValueId ConvGrouped(CaseBuilder& b) {
+  return Conv2d(b.graph(), b.Var({2, 6, 5, 5}), b.Var({4, 3, 3, 3}), b.Var({4}),
+                {.padding = {1, 1}, .groups = 2});
+}
+ValueId ConvGroupedWide(CaseBuilder& b) {
+  return Conv2d(b.graph(), b.Var({2, 32, 6, 6}), b.Var({32, 8, 3, 3}), b.Var({32}),
+                {.stride = {2, 2}, .padding = {1, 1}, .groups = 4});
+}
+ValueId ConvDepthwise(CaseBuilder& b) {
+  return Conv2d(b.graph(), b.Var({2, 16, 6, 7}), b.Var({16, 1, 3, 3}), b.Var({16}),
+                {.padding = {1, 1}, .groups = 16});
+}
+ValueId ConvDepthwiseMultiplied(CaseBuilder& b) {
+  return Conv2d(b.graph(), b.Var({2, 3, 5, 5}), b.Var({6, 1, 3, 3}), ValueId{},
+                {.stride = {2, 2}, .padding = {2, 2}, .dilation = {2, 2}, .groups = 3});
+}
 
 ValueId LinearPlain(CaseBuilder& b) {
   return Linear(b.graph(), b.Var({5, 7}), b.Var({3, 7}), b.Var({3}));
@@ -44,6 +69,13 @@ ValueId LinearOfSequences(CaseBuilder& b) {
 }
 ValueId LinearWithoutBias(CaseBuilder& b) {
   return Linear(b.graph(), b.Var({33, 70}), b.Var({65, 70}), ValueId{});
+}
+// Whole tiles and what is left of them, in both directions.
+ValueId LinearWide(CaseBuilder& b) {
+  return Linear(b.graph(), b.Var({50, 30}), b.Var({40, 30}), b.Var({40}));
+}
+ValueId MatMulWideA(CaseBuilder& b) {
+  return MatMul(b.graph(), b.Var({19, 40}), b.Var({19, 33}), true, false);
 }
 ValueId MatMulPlain(CaseBuilder& b) {
   return MatMul(b.graph(), b.Var({4, 5}), b.Var({5, 3}));
@@ -64,6 +96,9 @@ ValueId MatMulBoth(CaseBuilder& b) {
 ValueId MaxPoolEven(CaseBuilder& b) {
   return MaxPool2d(b.graph(), b.Distinct({2, 3, 4, 6}), {2, 2}, kHalf);
 }
+ValueId MaxPoolWide(CaseBuilder& b) {
+  return MaxPool2d(b.graph(), b.Distinct({2, 2, 4, 38}), {2, 2}, kHalf);
+}
 ValueId MaxPoolOverlapping(CaseBuilder& b) {
   return MaxPool2d(b.graph(), b.Distinct({1, 2, 5, 5}), {3, 3}, {{2, 2}, {1, 1}});
 }
@@ -72,6 +107,21 @@ ValueId AvgPoolEven(CaseBuilder& b) {
 }
 ValueId AvgPoolPadded(CaseBuilder& b) {
   return AvgPool2d(b.graph(), b.Var({1, 2, 5, 4}), {3, 2}, {{2, 1}, {1, 1}});
+}
+ValueId AvgPoolPaddingNotCounted(CaseBuilder& b) {
+  return AvgPool2d(b.graph(), b.Var({2, 2, 5, 4}), {3, 3}, {{2, 2}, {1, 1}, false});
+}
+ValueId AdaptivePoolEven(CaseBuilder& b) {
+  return AdaptiveAvgPool2d(b.graph(), b.Var({2, 3, 6, 4}), {3, 2});
+}
+ValueId AdaptivePoolUneven(CaseBuilder& b) {
+  return AdaptiveAvgPool2d(b.graph(), b.Var({2, 3, 7, 5}), {3, 2});
+}
+ValueId AdaptivePoolLarger(CaseBuilder& b) {
+  return AdaptiveAvgPool2d(b.graph(), b.Var({1, 2, 2, 3}), {5, 4});
+}
+ValueId GlobalPool(CaseBuilder& b) {
+  return AdaptiveAvgPool2d(b.graph(), b.Var({2, 9, 7, 7}), {1, 1});
 }
 
 ValueId ReluCase(CaseBuilder& b) {
@@ -128,8 +178,49 @@ ValueId FlattenCase(CaseBuilder& b) {
   return Flatten(b.graph(), Relu(b.graph(), b.Var({2, 3, 2, 2})));
 }
 
+ValueId ConcatChannels(CaseBuilder& b) {
+  const ValueId inputs[] = {b.Var({2, 3, 2, 2}), b.Var({2, 1, 2, 2}), b.Var({2, 4, 2, 2})};
+  return Concat(b.graph(), inputs, 1);
+}
+ValueId ConcatLast(CaseBuilder& b) {
+  const ValueId inputs[] = {b.Var({3, 2}), b.Fixed({3, 5})};
+  return Concat(b.graph(), inputs, 1);
+}
+ValueId ConcatFirst(CaseBuilder& b) {
+  const ValueId inputs[] = {b.Var({3, 2, 2}), b.Var({1, 2, 2})};
+  return Concat(b.graph(), inputs, 0);
+}
+ValueId ConcatItself(CaseBuilder& b) {
+  const ValueId x = b.Var({2, 3});
+  const ValueId inputs[] = {x, x};
+  return Concat(b.graph(), inputs, 0);
+}
+ValueId SliceInner(CaseBuilder& b) {
+  const int64_t begin[] = {1, 0, 2};
+  return Slice(b.graph(), b.Var({3, 4, 5}), begin, {2, 4, 3});
+}
+ValueId SliceMiddle(CaseBuilder& b) {
+  const int64_t begin[] = {0, 2, 0, 0};
+  return Slice(b.graph(), b.Var({2, 5, 3, 2}), begin, {2, 2, 3, 2});
+}
+ValueId SliceEverywhere(CaseBuilder& b) {
+  const int64_t begin[] = {1, 1, 1, 1};
+  return Slice(b.graph(), b.Var({3, 4, 5, 4}), begin, {1, 2, 3, 2});
+}
+ValueId PadImages(CaseBuilder& b) {
+  const int64_t before[] = {0, 0, 1, 2}, after[] = {0, 0, 3, 0};
+  return Pad(b.graph(), b.Var({2, 3, 2, 3}), before, after);
+}
+ValueId PadFirst(CaseBuilder& b) {
+  const int64_t before[] = {2, 0}, after[] = {1, 0};
+  return Pad(b.graph(), b.Var({2, 3}), before, after);
+}
+
 ValueId BatchNormImages(CaseBuilder& b) {
   return BatchNorm(b.graph(), b.Var({4, 3, 2, 3}), b.Var({3}), b.Var({3}), 1e-5).y;
+}
+ValueId BatchNormWideImages(CaseBuilder& b) {
+  return BatchNorm(b.graph(), b.Var({3, 2, 5, 7}), b.Var({2}), b.Var({2}), 1e-5).y;
 }
 ValueId BatchNormFeatures(CaseBuilder& b) {
   return BatchNorm(b.graph(), b.Var({8, 5}), b.Var({5}), b.Var({5}), 1e-3).y;
@@ -160,6 +251,21 @@ ValueId LossOfClasses(CaseBuilder& b) {
 }
 ValueId LossOfSequences(CaseBuilder& b) {
   return SoftmaxCrossEntropy(b.graph(), b.Var({2, 5, 7}), b.Indices({2, 5}, 7)).loss;
+}
+ValueId LossSmoothed(CaseBuilder& b) {
+  return SoftmaxCrossEntropy(b.graph(), b.Var({6, 10}), b.Indices({6}, 10), 0.1).loss;
+}
+ValueId LossOfManyLabels(CaseBuilder& b) {
+  return BinaryCrossEntropy(b.graph(), b.Var({5, 14}), b.Indices({5, 14}, 2)).loss;
+}
+ValueId LogSoftmaxCase(CaseBuilder& b) {
+  return LogSoftmax(b.graph(), b.Var({4, 3, 7}));
+}
+ValueId NllCase(CaseBuilder& b) {
+  return Nll(b.graph(), b.Var({4, 3, 7}), b.Indices({4, 3}, 7)).loss;
+}
+ValueId SquaredErrorCase(CaseBuilder& b) {
+  return SquaredError(b.graph(), b.Var({4, 9}), b.Var({4, 9}));
 }
 
 ValueId SmallConvolutionNetwork(CaseBuilder& b) {
@@ -247,18 +353,32 @@ const std::vector<Case>& ConformanceCases() {
       {"Conv2dWide", ConvWide},
       {"Conv2dFirstLayer", ConvFirstLayer},
       {"Conv2dWithoutBias", ConvWithoutBias},
+      {"Conv2dDilated", ConvDilated},
+      {"Conv2dDilatedPastTheImage", ConvDilatedPastTheImage},
+      {"Conv2dGrouped", ConvGrouped},
+      {"Conv2dGroupedWide", ConvGroupedWide},
+      {"Conv2dDepthwise", ConvDepthwise},
+      {"Conv2dDepthwiseMultiplied", ConvDepthwiseMultiplied},
       {"Linear", LinearPlain},
       {"LinearOfSequences", LinearOfSequences},
       {"LinearWithoutBias", LinearWithoutBias},
+      {"LinearWide", LinearWide},
       {"MatMul", MatMulPlain},
+      {"MatMulWideTransposedA", MatMulWideA},
       {"MatMulOfSequences", MatMulOfSequences},
       {"MatMulTransposedA", MatMulA},
       {"MatMulTransposedB", MatMulB},
       {"MatMulTransposedBoth", MatMulBoth},
       {"MaxPoolEven", MaxPoolEven},
+      {"MaxPoolWide", MaxPoolWide},
       {"MaxPoolOverlapping", MaxPoolOverlapping},
       {"AvgPoolEven", AvgPoolEven},
       {"AvgPoolPadded", AvgPoolPadded},
+      {"AvgPoolPaddingNotCounted", AvgPoolPaddingNotCounted},
+      {"AdaptivePoolEven", AdaptivePoolEven},
+      {"AdaptivePoolUneven", AdaptivePoolUneven},
+      {"AdaptivePoolLarger", AdaptivePoolLarger},
+      {"GlobalPool", GlobalPool},
       {"Relu", ReluCase},
       {"Gelu", GeluCase},
       {"Tanh", TanhCase},
@@ -276,7 +396,17 @@ const std::vector<Case>& ConformanceCases() {
       {"SumAll", SumAllCase},
       {"Reshape", ReshapeCase},
       {"Flatten", FlattenCase},
+      {"ConcatChannels", ConcatChannels},
+      {"ConcatLast", ConcatLast},
+      {"ConcatFirst", ConcatFirst},
+      {"ConcatItself", ConcatItself},
+      {"SliceInner", SliceInner},
+      {"SliceMiddle", SliceMiddle},
+      {"SliceEverywhere", SliceEverywhere},
+      {"PadImages", PadImages},
+      {"PadFirst", PadFirst},
       {"BatchNormImages", BatchNormImages},
+      {"BatchNormWideImages", BatchNormWideImages},
       {"BatchNormFeatures", BatchNormFeatures},
       {"BatchNormInference", BatchNormInferenceCase},
       {"LayerNormRows", LayerNormRows},
@@ -286,6 +416,11 @@ const std::vector<Case>& ConformanceCases() {
       {"AttentionHeads", AttentionHeads},
       {"LossOfClasses", LossOfClasses},
       {"LossOfSequences", LossOfSequences},
+      {"LossSmoothed", LossSmoothed},
+      {"LossOfManyLabels", LossOfManyLabels},
+      {"LogSoftmax", LogSoftmaxCase},
+      {"Nll", NllCase},
+      {"SquaredError", SquaredErrorCase},
       {"SmallConvolutionNetwork", SmallConvolutionNetwork},
       {"SmallTransformer", SmallTransformer},
   };

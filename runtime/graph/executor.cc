@@ -1,5 +1,6 @@
 #include "runtime/graph/executor.h"
 
+#include <chrono>
 #include <functional>
 #include <map>
 #include <new>
@@ -10,6 +11,7 @@
 #include "common/status.h"
 #include "runtime/device/memory.h"
 #include "runtime/device/threads.h"
+#include "runtime/graph/op_definition.h"
 #include "runtime/graph/plan.h"
 
 namespace ringmaster::graph {
@@ -26,6 +28,7 @@ struct Slot {
   std::vector<const void**> readers;
   void** writer = nullptr;  // outputs only
   bool needed = false;      // whether any step reads or writes it
+  size_t last_writer = 0;   // the step after which it is complete, counted from 1; 0: none
 
   void Point(void* p) {
     pointer = p;
@@ -36,10 +39,12 @@ struct Slot {
 
 struct Step {
   std::string name;
+  std::string_view op;
   std::unique_ptr<kernels::Primitive> primitive;
   std::vector<const void*> inputs;
   std::vector<void*> outputs;
   void* scratch = nullptr;
+  std::vector<std::function<void()>> then;  // see Executor::OnComplete
 };
 
 using SlotsByName = std::map<std::string, size_t, std::less<>>;
@@ -50,8 +55,10 @@ class FlatExecutor final : public Executor {
 
   absl::Status Bind(std::string_view name, const Tensor& tensor) override;
   absl::Status BindOutput(std::string_view name, Tensor& tensor) override;
+  absl::Status OnComplete(std::string_view name, std::function<void()> call) override;
   absl::Status Run(const RunContext& context) override;
   absl::StatusOr<Tensor> Output(std::string_view name) override;
+  void SetProfile(Profile* profile) override;
   size_t arena_bytes() const override { return arena_.bytes(); }
   size_t arena_bytes_without_reuse() const override { return bytes_without_reuse_; }
   std::vector<std::string> ImplementationNames() const override;
@@ -65,6 +72,8 @@ class FlatExecutor final : public Executor {
   // What is done before the first run and after each binding: memory for outputs that have none.
   absl::Status MakeReady();
   void Own(Slot& slot);
+  void RunStep(const Step& step, const RunContext& context) const;
+  void RunProfiled(const RunContext& context);
 
   device::Buffer arena_;
   size_t bytes_without_reuse_;
@@ -75,6 +84,7 @@ class FlatExecutor final : public Executor {
   std::vector<Step> steps_;
   std::vector<Tensor> owned_outputs_;
   bool ready_ = false;
+  Profile* profile_ = nullptr;
 };
 
 FlatExecutor::FlatExecutor(const Graph& graph, Plan plan)
@@ -103,6 +113,7 @@ void FlatExecutor::AddSteps(const Graph& graph, Plan& plan) {
     const Node& node = graph.node(planned.node);
     Step& step = steps_.emplace_back();
     step.name = node.name;
+    step.op = node.op->type;
     step.primitive = std::move(planned.primitive);
     step.inputs.resize(node.inputs.size());
     step.outputs.resize(node.outputs.size());
@@ -120,7 +131,10 @@ void FlatExecutor::Connect(const Plan& plan, ValueId value, const void** reader,
     Slot& s = slots_[slot->second];
     s.needed = true;
     if (reader != nullptr) s.readers.push_back(reader);
-    if (writer != nullptr) s.writer = writer;
+    if (writer != nullptr) {
+      s.writer = writer;
+      s.last_writer = steps_.size();
+    }
     return;
   }
   void* p = static_cast<char*>(arena_.data()) + plan.offsets[static_cast<size_t>(root)];
@@ -154,6 +168,16 @@ absl::Status FlatExecutor::BindOutput(std::string_view name, Tensor& tensor) {
   return BindSlot(outputs_, "output", name, tensor.spec(), tensor.raw());
 }
 
+absl::Status FlatExecutor::OnComplete(std::string_view name, std::function<void()> call) {
+  const auto found = outputs_.find(name);
+  if (found == outputs_.end()) {
+    return absl::NotFoundError(fmt::format("the graph has no output named \"{}\"", name));
+  }
+  const size_t writer = slots_[found->second].last_writer;
+  if (writer > 0) steps_[writer - 1].then.push_back(std::move(call));
+  return absl::OkStatus();
+}
+
 void FlatExecutor::Own(Slot& slot) {
   owned_outputs_.emplace_back(slot.spec.shape, slot.spec.dtype);
   slot.Point(owned_outputs_.back().raw());
@@ -182,10 +206,39 @@ absl::Status FlatExecutor::Run(const RunContext& context) {
         context.sample_positions.size()));
   }
   device::AdoptThreadCount();
+  if (profile_ != nullptr) {
+    RunProfiled(context);
+    return absl::OkStatus();
+  }
   for (const Step& step : steps_) {
-    step.primitive->Run({step.inputs.data(), step.outputs.data(), step.scratch, &context});
+    RunStep(step, context);
+    for (const std::function<void()>& call : step.then) call();
   }
   return absl::OkStatus();
+}
+
+void FlatExecutor::RunStep(const Step& step, const RunContext& context) const {
+  step.primitive->Run({step.inputs.data(), step.outputs.data(), step.scratch, &context});
+}
+
+void FlatExecutor::SetProfile(Profile* profile) {
+  profile_ = profile;
+  if (profile == nullptr) return;
+  *profile = {};
+  for (const Step& step : steps_) {
+    profile->ops.push_back(
+        {.node = step.name, .op = std::string(step.op), .implementation = step.primitive->name()});
+  }
+}
+
+void FlatExecutor::RunProfiled(const RunContext& context) {
+  ++profile_->runs;
+  for (size_t i = 0; i < steps_.size(); ++i) {
+    const auto begin = std::chrono::steady_clock::now();
+    RunStep(steps_[i], context);
+    profile_->ops[i].time += std::chrono::steady_clock::now() - begin;
+    for (const std::function<void()>& call : steps_[i].then) call();
+  }
 }
 
 absl::StatusOr<Tensor> FlatExecutor::Output(std::string_view name) {

@@ -20,6 +20,7 @@
 #define RINGMASTER_RUNTIME_GRAPH_EXECUTOR_H_
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -27,6 +28,7 @@
 
 #include "absl/status/statusor.h"
 #include "runtime/graph/graph.h"
+#include "runtime/graph/profile.h"
 #include "runtime/kernels/kernel.h"
 #include "runtime/tensor/tensor.h"
 
@@ -65,6 +67,11 @@ class Executor {
   // of the executor's. Same rules as Bind.
   virtual absl::Status BindOutput(std::string_view name, tensor::Tensor& tensor) = 0;
 
+  // Has `call` called by every Run, on its thread, as soon as the output is as it will be; the
+  // steps behind it run after `call` has returned. It is not called for an output that no step
+  // writes. kNotFound for a name that is no output.
+  virtual absl::Status OnComplete(std::string_view name, std::function<void()> call) = 0;
+
   // Computes all outputs.
   //   kFailedPrecondition  something is not bound; the message names it
   //   kInvalidArgument     the graph draws random numbers per sample, and sample_positions is
@@ -74,6 +81,11 @@ class Executor {
   // A view of an output: what the last Run wrote. Stays valid, and is overwritten by the next Run.
   // kNotFound for a name that is no output.
   virtual absl::StatusOr<tensor::Tensor> Output(std::string_view name) = 0;
+
+  // From now on every Run adds the time of each primitive to `profile`, which is cleared first and
+  // must outlive its use; null ends that. It costs two looks at the clock for each
+  // primitive.
+  virtual void SetProfile(Profile* profile) = 0;
 
   // Bytes of the arena, scratch memory included, and what it would be without reuse.
   virtual size_t arena_bytes() const = 0;

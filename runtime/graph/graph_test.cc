@@ -11,7 +11,7 @@
 namespace ringmaster::graph {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 TEST(GraphTest, PrintsItselfOneLinePerValueNodeAndOutput) {
   Graph g;
@@ -98,7 +98,7 @@ void PrintTo(const Mistake& m, std::ostream* os) {
   *os << m.name;
 }
 
-class MistakeTest : public testing::TestWithParam<Mistake> {};
+class MistakeTest : public ::testing::TestWithParam<Mistake> {};
 
 TEST_P(MistakeTest, IsNamedWithItsNodeAndShapes) {
   Graph g;
@@ -168,6 +168,78 @@ const Mistake kMistakes[] = {
        Conv2d(g, In(g, {2, 4, 4}), In(g, {6, 1, 3, 3}), ValueId{});
      },
      "x must have 4 axes, got [2, 4, 4]"},
+    {"ConvolutionGroups",
+     [](Graph& g) {
+       Conv2d(g, In(g, {2, 6, 8, 8}), In(g, {4, 6, 3, 3}), ValueId{}, {.groups = 4}, "conv1");
+     },
+     "conv1 (conv2d): 6 input and 4 output channels do not divide into 4 groups"},
+    {"ConvolutionChannelsOfAGroup",
+     [](Graph& g) {
+       Conv2d(g, In(g, {2, 6, 8, 8}), In(g, {4, 6, 3, 3}), ValueId{}, {.groups = 2});
+     },
+     "weight [4, 6, 3, 3] takes 6 channels, x [2, 6, 8, 8] has 6 in 2 groups"},
+    {"ConvolutionWithoutGroups",
+     [](Graph& g) {
+       Conv2d(g, In(g, {2, 6, 8, 8}), In(g, {4, 6, 3, 3}), ValueId{}, {.groups = 0});
+     },
+     "there must be at least 1 group"},
+    {"ConvolutionDilation",
+     [](Graph& g) {
+       Conv2d(g, In(g, {2, 1, 4, 4}), In(g, {6, 1, 3, 3}), ValueId{}, {.dilation = {1, 0}});
+     },
+     "dilations must be at least 1"},
+    {"ConvolutionDilatedTooFar",
+     [](Graph& g) {
+       Conv2d(g, In(g, {2, 1, 4, 4}), In(g, {6, 1, 3, 3}), ValueId{},
+              {.dilation = {1, int64_t{1} << 62}});
+     },
+     "the kernel is larger than the padded image; inputs: f32[2, 1, 4, 4], f32[6, 1, 3, 3]"},
+    {"AdaptivePoolToNothing",
+     [](Graph& g) {
+       AdaptiveAvgPool2d(g, In(g, {1, 1, 4, 4}), {0, 1}, "pool");
+     },
+     "pool (adaptive_avg_pool2d): the result would be f32[1, 1, 0, 1]: every extent must be at"},
+    {"AdaptivePoolAxes",
+     [](Graph& g) {
+       AdaptiveAvgPool2d(g, In(g, {1, 4, 4}), {1, 1});
+     },
+     "x must have 4 axes, got [1, 4, 4]"},
+    {"ConcatShapes",
+     [](Graph& g) {
+       const ValueId inputs[] = {In(g, {2, 3, 4}), In(g, {2, 5, 3})};
+       Concat(g, inputs, 1, "join");
+     },
+     "join (concat): input 1 is f32[2, 5, 3], which differs from f32[2, 3, 4] beside axis 1"},
+    {"ConcatTypes",
+     [](Graph& g) {
+       const ValueId inputs[] = {In(g, {2}), In(g, {2}, DType::kI32)};
+       Concat(g, inputs, 0);
+     },
+     "input 1 is i32[2], which differs from f32[2] beside axis 0"},
+    {"ConcatAxis",
+     [](Graph& g) {
+       const ValueId inputs[] = {In(g, {2})};
+       Concat(g, inputs, 1);
+     },
+     "axis 1 is none of [2]'s"},
+    {"SliceOutside",
+     [](Graph& g) {
+       const int64_t begin[] = {0, 3};
+       Slice(g, In(g, {2, 5}), begin, {2, 3}, "cut");
+     },
+     "cut (slice): 3 places from 3 on do not lie in axis 1; inputs: f32[2, 5]"},
+    {"SliceAxes",
+     [](Graph& g) {
+       const int64_t begin[] = {0};
+       Slice(g, In(g, {2, 5}), begin, {2, 3});
+     },
+     "begin and size must have an extent for each axis of the input"},
+    {"PadNegative",
+     [](Graph& g) {
+       const int64_t before[] = {0, -1}, after[] = {0, 0};
+       Pad(g, In(g, {2, 5}), before, after);
+     },
+     "padding must lie in 0 to 1099511627776, got [0, -1] and [0, 0]"},
     {"PoolPadding",
      [](Graph& g) {
        MaxPool2d(g, In(g, {1, 1, 4, 4}), {2, 2}, {{2, 2}, {2, 2}});
@@ -230,6 +302,26 @@ const Mistake kMistakes[] = {
        CausalAttention(g, In(g, {2, 3, 12}), 3);
      },
      "the last axis, 12, must be 3 times a multiple of heads, 3"},
+    {"LossSmoothing",
+     [](Graph& g) {
+       SoftmaxCrossEntropy(g, In(g, {4, 10}), In(g, {4}, DType::kI32), 1.0);
+     },
+     "smoothing must lie in [0, 1), got 1"},
+    {"BinaryLossLabels",
+     [](Graph& g) {
+       BinaryCrossEntropy(g, In(g, {4, 14}), In(g, {4}, DType::kI32));
+     },
+     "labels must be [4, 14], got [4]"},
+    {"NllLabels",
+     [](Graph& g) {
+       Nll(g, In(g, {4, 10}), In(g, {4}));
+     },
+     "labels must be i32, got f32"},
+    {"SquaredErrorTarget",
+     [](Graph& g) {
+       SquaredError(g, In(g, {4}), In(g, {4, 1}));
+     },
+     "target must be [4], got [4, 1]"},
     {"LossLabels",
      [](Graph& g) {
        SoftmaxCrossEntropy(g, In(g, {4, 10}), In(g, {5}, DType::kI32));
@@ -237,7 +329,7 @@ const Mistake kMistakes[] = {
      "labels must be [4], got [5]"},
 };
 
-INSTANTIATE_TEST_SUITE_P(Mistakes, MistakeTest, testing::ValuesIn(kMistakes),
+INSTANTIATE_TEST_SUITE_P(Mistakes, MistakeTest, ::testing::ValuesIn(kMistakes),
                          [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace

@@ -92,7 +92,7 @@ class CompiledCase {
   std::vector<uint64_t> positions_;
 };
 
-class OpConformanceTest : public testing::TestWithParam<Case> {};
+class OpConformanceTest : public ::testing::TestWithParam<Case> {};
 
 void CheckGradient(CompiledCase& c, CaseBuilder::Source& source) {
   constexpr double kStep = 1e-5, kTolerance = 2e-7;
@@ -172,31 +172,40 @@ TEST_P(OpConformanceTest, SharedMemoryChangesNoBit) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Cases, OpConformanceTest, testing::ValuesIn(ConformanceCases()),
+INSTANTIATE_TEST_SUITE_P(Cases, OpConformanceTest, ::testing::ValuesIn(ConformanceCases()),
                          [](const auto& info) { return info.param.name; });
 
+// "onednn" of "onednn/jit:avx2".
+std::string FamilyOf(const std::string& implementation) {
+  return implementation.substr(0, implementation.find('/'));
+}
+
 TEST(OpCoverageTest, EveryOpAndEveryFastKernelIsReachedByACase) {
-  std::set<std::string> ops, fast;
+  std::set<std::string> ops, reached;  // "linear", "linear: vector"
   for (const Case& c : ConformanceCases()) {
-    CompiledCase compiled(c, DType::kF32, {});
-    const auto names = compiled.executor().ImplementationNames();
-    for (const Node& node : compiled.graph().nodes()) {
-      ops.emplace(node.op->type);
-      const bool is_fast = std::ranges::any_of(names, [&](const std::string& name) {
-        return name.rfind(node.name + ": onednn/", 0) == 0;
-      });
-      if (is_fast) fast.emplace(node.op->type);
+    for (const Selection selection : {Selection::kOneDnn, Selection::kFastest}) {
+      CompiledCase compiled(c, DType::kF32, {.kernels = selection});
+      graph::Profile profile;
+      compiled.executor().SetProfile(&profile);
+      for (const OpProfile& op : profile.ops)
+        reached.insert(op.op + ": " + FamilyOf(op.implementation));
+      for (const Node& node : compiled.graph().nodes()) ops.emplace(node.op->type);
     }
   }
   for (const OpDefinition* op : AllOps()) {
-    EXPECT_TRUE(ops.contains(std::string(op->type))) << op->type << " is in no case";
+    const std::string type(op->type);
+    EXPECT_TRUE(ops.contains(type)) << type << " is in no case";
     if (op->alias) continue;
     const auto list = kernels::ImplementationsOf(op->type);
-    ASSERT_FALSE(list.empty()) << op->type << " has no kernel";
-    EXPECT_EQ(list.back().family, kernels::Family::kReference) << op->type;
-    if (list.front().family == kernels::Family::kOneDnn) {
-      EXPECT_TRUE(fast.contains(std::string(op->type)))
-          << op->type << ": no case reaches the fast kernel";
+    ASSERT_FALSE(list.empty()) << type << " has no kernel";
+    EXPECT_EQ(list.back().family, kernels::Family::kReference) << type;
+    for (const kernels::Implementation& one : list) {
+      if (one.family == kernels::Family::kOneDnn) {
+        EXPECT_TRUE(reached.contains(type + ": onednn")) << type << ": no case reaches oneDNN's";
+      }
+      if (one.family == kernels::Family::kVector && __builtin_cpu_supports("avx2")) {
+        EXPECT_TRUE(reached.contains(type + ": vector")) << type << ": no case reaches ours";
+      }
     }
   }
 }

@@ -26,7 +26,7 @@ Tensor MakeF32(const Feed& feed) {
 
 // Builds a graph over the feeds (and `indices`, named "i"), runs it, and gives each output's
 // values.
-class OpValuesTest : public testing::TestWithParam<kernels::Selection> {
+class OpValuesTest : public ::testing::TestWithParam<kernels::Selection> {
  protected:
   using Model = std::function<std::vector<ValueId>(Graph&, const std::vector<ValueId>&)>;
 
@@ -74,6 +74,38 @@ TEST_P(OpValuesTest, ConvolutionCrossCorrelatesAndPadsWithZeros) {
       });
   // Rows: zeros over [1 2], [1 2] over [3 4], [3 4] over zeros.
   ExpectNear(y[0], {5 + 30 + 80, 5 + 10 + 40 + 90 + 160, 5 + 30 + 80});
+}
+
+TEST_P(OpValuesTest, ADilatedKernelSkipsPlacesAndAGroupSeesItsOwnChannels) {
+  const auto y = Compute(
+      {{"x", {1, 2, 1, 4}, {1, 2, 3, 4, 10, 20, 30, 40}}, {"w", {2, 1, 1, 2}, {1, 2, 3, 4}}},
+      [](Graph& g, const auto& v) {
+        return std::vector{Conv2d(g, v[0], v[1], ValueId{}, {.dilation = {1, 2}, .groups = 2})};
+      });
+  ExpectNear(y[0], {1 + 6, 2 + 8, 30 + 120, 60 + 160});
+}
+
+TEST_P(OpValuesTest, MeansLeavePaddingOutWhenAskedAndAdaptToASize) {
+  const Feed x{"x", {1, 1, 2, 3}, {1, 2, 3, 4, 5, 6}};
+  const auto y = Compute({x}, [](Graph& g, const auto& v) {
+    return std::vector{AvgPool2d(g, v[0], {2, 2}, {{2, 2}, {1, 1}, false}),
+                       AdaptiveAvgPool2d(g, v[0], {1, 2}), AdaptiveAvgPool2d(g, v[0], {1, 1})};
+  });
+  ExpectNear(y[0], {1, 2.5, 4, 5.5});
+  ExpectNear(y[1], {(1 + 2 + 4 + 5) / 4.0, (2 + 3 + 5 + 6) / 4.0});
+  ExpectNear(y[2], {3.5});
+}
+
+TEST_P(OpValuesTest, BoxesAreJoinedCutAndPadded) {
+  const auto y =
+      Compute({{"a", {2, 2}, {1, 2, 3, 4}}, {"b", {2, 1}, {5, 6}}}, [](Graph& g, const auto& v) {
+        const int64_t begin[] = {1, 1}, before[] = {0, 1}, after[] = {1, 0};
+        const ValueId joined = Concat(g, v, 1);
+        return std::vector{joined, Slice(g, joined, begin, {1, 2}), Pad(g, v[1], before, after)};
+      });
+  ExpectNear(y[0], {1, 2, 5, 3, 4, 6});
+  ExpectNear(y[1], {4, 6});
+  ExpectNear(y[2], {0, 5, 0, 6, 0, 0});
 }
 
 TEST_P(OpValuesTest, LinearTakesWeightRowsAsOutputs) {
@@ -132,6 +164,39 @@ TEST_P(OpValuesTest, TheLossIsTheSumOverLabelsAndTheFirstOfEqualsCounts) {
   ExpectNear(y[1], {2});
 }
 
+// torch.nn.functional's cross_entropy(label_smoothing=0.1), nll_loss and
+// binary_cross_entropy_with_logits, reduction="sum".
+TEST_P(OpValuesTest, LossesHaveTheirKnownValues) {
+  const auto y =
+      Compute({{"logits", {2, 3}, {1, 2, 3, 0, -1, 4}}},
+              [](Graph& g, const auto& v) {
+                const LossResult nll = Nll(g, LogSoftmax(g, v[0]), v[1]);
+                return std::vector{SoftmaxCrossEntropy(g, v[0], v[1], 0.1).loss,
+                                   SoftmaxCrossEntropy(g, v[0], v[1]).loss, nll.loss, nll.correct};
+              },
+              {2, 1});
+  const double first = std::log(std::exp(1.0) + std::exp(2.0) + std::exp(3.0));
+  const double second = std::log(1.0 + std::exp(-1.0) + std::exp(4.0));
+  const double plain = first - 3 + second + 1;
+  ExpectNear(y[0], {0.9 * plain + 0.1 * (first - 2 + second - 1)});
+  ExpectNear(y[1], {plain});
+  ExpectNear(y[2], {plain});
+  ExpectNear(y[3], {1});
+}
+
+TEST_P(OpValuesTest, EachOfManyLabelsHasALogitOfItsOwn) {
+  const auto y = Compute({{"logits", {4}, {0, 2, -1000, 10}}, {"target", {4}, {1, 2, -1000, 8}}},
+                         [](Graph& g, const auto& v) {
+                           const LossResult r = BinaryCrossEntropy(g, v[0], v[2]);
+                           return std::vector{r.loss, r.correct, SquaredError(g, v[0], v[1])};
+                         },
+                         {0, 1, 0, 0});
+  ExpectNear(y[0],
+             {std::log(2.0) + std::log1p(std::exp(-2.0)) + 0 + 10 + std::log1p(std::exp(-10.0))});
+  ExpectNear(y[1], {3});
+  ExpectNear(y[2], {1 + 4});
+}
+
 TEST_P(OpValuesTest, LargeLogitsDoNotOverflow) {
   const auto y = Compute(
       {{"logits", {1, 2}, {1000, 0}}},
@@ -141,13 +206,16 @@ TEST_P(OpValuesTest, LargeLogitsDoNotOverflow) {
 }
 
 TEST_P(OpValuesTest, ALabelOrTokenOutsideIsSeenAsNaN) {
-  const auto y = Compute(
-      {{"logits", {2, 2}, {0, 0, 0, 0}}},
-      [](Graph& g, const auto& v) {
-        return std::vector{SoftmaxCrossEntropy(g, v[0], v[1]).loss, Embedding(g, v[0], v[1])};
-      },
-      {0, 2});
-  EXPECT_TRUE(std::isnan(y[0][0]));
+  const auto y =
+      Compute({{"logits", {2, 2}, {0, 0, 0, 0}}},
+              [](Graph& g, const auto& v) {
+                return std::vector{
+                    SoftmaxCrossEntropy(g, v[0], v[1]).loss, Embedding(g, v[0], v[1]),
+                    Nll(g, v[0], v[1]).loss,
+                    BinaryCrossEntropy(g, Reshape(g, SumTo(g, v[0], {2, 1}), {2}), v[1]).loss};
+              },
+              {0, 2});
+  for (const size_t loss : {0, 2, 3}) EXPECT_TRUE(std::isnan(y[loss][0])) << loss;
   EXPECT_EQ(y[1][1], 0);
   EXPECT_TRUE(std::isnan(y[1][2]));
 }
@@ -162,8 +230,8 @@ TEST_P(OpValuesTest, AttentionSeesOnlyThePastAndItself) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Kernels, OpValuesTest,
-                         testing::Values(kernels::Selection::kReference,
-                                         kernels::Selection::kFastest),
+                         ::testing::Values(kernels::Selection::kReference,
+                                           kernels::Selection::kFastest),
                          [](const auto& info) {
                            return info.param == kernels::Selection::kReference ? "Reference"
                                                                                : "Fastest";

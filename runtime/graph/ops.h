@@ -9,6 +9,7 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <string_view>
 
 #include "runtime/graph/graph.h"
@@ -25,25 +26,41 @@ ValueId Linear(Graph& g, ValueId x, ValueId weight, ValueId bias, std::string_vi
 ValueId MatMul(Graph& g, ValueId a, ValueId b, bool transpose_a = false, bool transpose_b = false,
                std::string_view name = "");
 
-// Windows, in pixels, {height, width}.
-struct WindowOptions {
+// In pixels, {height, width}.
+struct Conv2dOptions {
   std::array<int64_t, 2> stride = {1, 1};
-  std::array<int64_t, 2> padding = {0, 0};  // zeros (minus infinity in max pooling) on each side
+  std::array<int64_t, 2> padding = {0, 0};   // zeros on each side
+  std::array<int64_t, 2> dilation = {1, 1};  // from one tap of the kernel to the next
+  // Into so many groups channels are divided; an output channel sees its own group's inputs alone.
+  // As many groups as input channels: a depthwise convolution.
+  int64_t groups = 1;
 };
 
-// Cross-correlation of x [N, C, H, W] with weight [O, C, kh, kw], plus bias [O] (optional).
-ValueId Conv2d(Graph& g, ValueId x, ValueId weight, ValueId bias, const WindowOptions& options = {},
+// Cross-correlation of x [N, C, H, W] with weight [O, C/groups, kh, kw], plus bias [O] (optional).
+ValueId Conv2d(Graph& g, ValueId x, ValueId weight, ValueId bias, const Conv2dOptions& options = {},
                std::string_view name = "");
 
 // --- Pooling -----------------------------------------------------------------------------------
 
+// In pixels, {height, width}.
+struct PoolOptions {
+  std::array<int64_t, 2> stride = {1, 1};
+  std::array<int64_t, 2> padding = {0, 0};  // zeros (minus infinity in max pooling) on each side
+  bool count_padding = true;                // whether a mean counts padding zeros as elements
+};
+
 // The largest of each window; among equals the first in row order gets the gradient. The padding
 // must be less than the window.
-ValueId MaxPool2d(Graph& g, ValueId x, std::array<int64_t, 2> window, const WindowOptions& options,
+ValueId MaxPool2d(Graph& g, ValueId x, std::array<int64_t, 2> window, const PoolOptions& options,
                   std::string_view name = "");
-// The mean of each window, padding zeros counted as elements.
-ValueId AvgPool2d(Graph& g, ValueId x, std::array<int64_t, 2> window, const WindowOptions& options,
+// The mean of each window.
+ValueId AvgPool2d(Graph& g, ValueId x, std::array<int64_t, 2> window, const PoolOptions& options,
                   std::string_view name = "");
+// Means so that the result is [N, C] + size whatever the image: place o of an axis is the mean of
+// inputs floor(o * in / out) to ceil((o + 1) * in / out) - 1, as in PyTorch. {1, 1}: the mean of
+// the whole image.
+ValueId AdaptiveAvgPool2d(Graph& g, ValueId x, std::array<int64_t, 2> size,
+                          std::string_view name = "");
 
 // --- Elementwise -------------------------------------------------------------------------------
 
@@ -70,6 +87,14 @@ ValueId Constant(Graph& g, double value, const ValueSpec& spec, std::string_view
 ValueId Reshape(Graph& g, ValueId x, const Shape& shape, std::string_view name = "");
 // [N, ...] to [N, product of the rest].
 ValueId Flatten(Graph& g, ValueId x, std::string_view name = "");
+// The inputs side by side along `axis`; their other extents are alike. Any type.
+ValueId Concat(Graph& g, std::span<const ValueId> inputs, int axis, std::string_view name = "");
+// The box of `size` whose first element is x's at `begin`. Any type.
+ValueId Slice(Graph& g, ValueId x, std::span<const int64_t> begin, const Shape& size,
+              std::string_view name = "");
+// x with so many zeros before and after it on each axis. Any type.
+ValueId Pad(Graph& g, ValueId x, std::span<const int64_t> before, std::span<const int64_t> after,
+            std::string_view name = "");
 // Sums x over what broadcasting would have added, to `shape`. The adjoint of broadcasting.
 ValueId SumTo(Graph& g, ValueId x, const Shape& shape, std::string_view name = "");
 
@@ -113,9 +138,25 @@ struct LossResult {
 };
 
 // logits [..., classes], labels i32 [...] in [0, classes). A label outside makes the loss NaN. For
-// language models labels are [batch, time].
-LossResult SoftmaxCrossEntropy(Graph& g, ValueId logits, ValueId labels,
+// language models labels are [batch, time]. With smoothing s in [0, 1) the target is 1 - s at the
+// label, and s / classes more everywhere (Szegedy et al.: "Rethinking the inception architecture",
+// CVPR 2016, section 7).
+LossResult SoftmaxCrossEntropy(Graph& g, ValueId logits, ValueId labels, double smoothing = 0,
                                std::string_view name = "");
+
+// Each logit alone says whether its label is 1: labels i32, 0 or 1, of the logits' shape. Another
+// label makes the loss NaN. `correct` counts labels on whose side of 0 the logit lies (0: label 0).
+LossResult BinaryCrossEntropy(Graph& g, ValueId logits, ValueId labels, std::string_view name = "");
+
+// x minus the logarithm of the sum of its exponentials, over the last axis.
+ValueId LogSoftmax(Graph& g, ValueId x, std::string_view name = "");
+
+// Minus the log-probabilities [..., classes] at the labels, i32 [...] in [0, classes); a label
+// outside makes the loss NaN. Of LogSoftmax's result it is the cross-entropy.
+LossResult Nll(Graph& g, ValueId log_probabilities, ValueId labels, std::string_view name = "");
+
+// The sum of (x - target)^2, a scalar; both of one shape. Divided by the elements, the mean square.
+ValueId SquaredError(Graph& g, ValueId x, ValueId target, std::string_view name = "");
 
 // The sum of all elements, a scalar.
 ValueId SumAll(Graph& g, ValueId x, std::string_view name = "");

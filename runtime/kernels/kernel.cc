@@ -4,7 +4,15 @@ namespace ringmaster::kernels {
 namespace {
 
 bool Allowed(Family family, Selection selection) {
-  return family == Family::kReference || selection != Selection::kReference;
+  switch (family) {
+    case Family::kReference:
+      return true;
+    case Family::kOneDnn:
+      return selection != Selection::kReference;
+    case Family::kVector:
+      return selection == Selection::kFastest;
+  }
+  return false;
 }
 
 }  // namespace

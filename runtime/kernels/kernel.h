@@ -82,7 +82,7 @@ enum class Selection {
   kOneDnn,     // oneDNN where it has the op and it fits, else the reference
 };
 
-enum class Family { kReference, kOneDnn };
+enum class Family { kReference, kOneDnn, kVector };
 
 struct Implementation {
   Family family;

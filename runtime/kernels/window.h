@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <vector>
 
 #include "runtime/kernels/attributes.h"
 #include "runtime/tensor/shape.h"
@@ -15,16 +16,18 @@ struct Range {
   int64_t begin, end;
 };
 
-// One axis: output place o sees inputs o * stride - padding + [0, window).
+// One axis: tap t of output place o sees input o * stride - padding + t * dilation.
 struct Axis {
-  int64_t in, out, window, stride, padding;
+  int64_t in, out, window, stride, padding, dilation;
 
-  // The window's places that fall inside the input, for output o.
+  // The window's taps that fall inside the input, for output o.
   Range Taps(int64_t o) const {
     const int64_t start = o * stride - padding;
-    return {std::max<int64_t>(0, -start), std::min(window, in - start)};
+    const int64_t begin = start < 0 ? (-start + dilation - 1) / dilation : 0;
+    const int64_t end = in > start ? (in - start + dilation - 1) / dilation : 0;
+    return {begin, std::min(window, end)};
   }
-  int64_t InputAt(int64_t o, int64_t tap) const { return o * stride - padding + tap; }
+  int64_t InputAt(int64_t o, int64_t tap) const { return o * stride - padding + tap * dilation; }
 };
 
 struct Window {
@@ -34,8 +37,10 @@ struct Window {
 inline Window MakeWindow(const tensor::Shape& in, const tensor::Shape& out, int64_t kh, int64_t kw,
                          const Attributes& attributes) {
   const auto stride = attributes.Ints("stride"), padding = attributes.Ints("padding");
-  return {{in.dim(2), out.dim(2), kh, stride[0], padding[0]},
-          {in.dim(3), out.dim(3), kw, stride[1], padding[1]}};
+  std::vector<int64_t> dilation = attributes.Ints("dilation");
+  if (dilation.empty()) dilation = {1, 1};  // pooling has none
+  return {{in.dim(2), out.dim(2), kh, stride[0], padding[0], dilation[0]},
+          {in.dim(3), out.dim(3), kw, stride[1], padding[1], dilation[1]}};
 }
 
 }  // namespace ringmaster::kernels

@@ -13,10 +13,16 @@ void InitialiseParameters(const Model& model, uint64_t seed, std::span<float> we
     tensor::Tensor view = tensor::Tensor::View(weights.data() + parameter.offset, parameter.shape,
                                                tensor::DType::kF32);
     const auto value = static_cast<float>(parameter.initialiser.value);
-    if (parameter.initialiser.kind == Initialiser::Kind::kConstant) {
-      std::ranges::fill(view.span<float>(), value);
-    } else {
-      tensor::FillUniform(view, -value, value, seed, parameter.name);
+    switch (parameter.initialiser.kind) {
+      case Initialiser::Kind::kConstant:
+        std::ranges::fill(view.span<float>(), value);
+        break;
+      case Initialiser::Kind::kUniform:
+        tensor::FillUniform(view, -value, value, seed, parameter.name);
+        break;
+      case Initialiser::Kind::kNormal:
+        tensor::FillNormal(view, value, seed, parameter.name);
+        break;
     }
   }
 }

@@ -1,6 +1,7 @@
 #include "runtime/nn/layers.h"
 
 #include <cmath>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -10,7 +11,37 @@ namespace ringmaster::nn {
 namespace {
 
 Initialiser WeightInitialiser(WeightInit init, int64_t fan_in, int64_t fan_out) {
-  return init == WeightInit::kKaiming ? Kaiming(fan_in) : Xavier(fan_in, fan_out);
+  constexpr double kSmall = 0.01;
+  const auto in = static_cast<double>(fan_in), out = static_cast<double>(fan_out);
+  switch (init) {
+    case WeightInit::kKaiming:
+      return Kaiming(fan_in);
+    case WeightInit::kXavier:
+      return Xavier(fan_in, fan_out);
+    case WeightInit::kKaimingNormal:
+      return Initialiser::Normal(std::sqrt(2.0 / in));
+    case WeightInit::kKaimingNormalOut:
+      return Initialiser::Normal(std::sqrt(2.0 / out));
+    case WeightInit::kFanInUniform:
+      return Initialiser::Uniform(1.0 / std::sqrt(in));
+    case WeightInit::kSmallNormal:
+      return Initialiser::Normal(kSmall);
+  }
+  return Initialiser::Constant(0);
+}
+
+Initialiser BiasInitialiser(WeightInit init, int64_t fan_in) {
+  if (init != WeightInit::kFanInUniform) return Initialiser::Constant(0);
+  return Initialiser::Uniform(1.0 / std::sqrt(static_cast<double>(fan_in)));
+}
+
+// y = x W' + b with parameters drawn as said.
+ValueId DrawnLinear(ModelBuilder& b, const std::string& name, ValueId x, int64_t features,
+                    Initialiser weight, std::optional<Initialiser> bias) {
+  if (!x.valid() || !b.graph().status().ok()) return {};
+  const ValueId w = b.Parameter(name + ".weight", {features, b.shape(x).dim(-1)}, weight);
+  const ValueId offset = bias ? b.Parameter(name + ".bias", {features}, *bias) : ValueId{};
+  return graph::Linear(b.graph(), x, w, offset, name);
 }
 
 // Whether `x` has the rank; else the layer's failure is recorded. False also after an earlier
@@ -39,33 +70,40 @@ Initialiser Xavier(int64_t fan_in, int64_t fan_out) {
 
 ValueId Conv2d(ModelBuilder& b, const std::string& name, ValueId x, const Conv2dOptions& options) {
   if (!HasRank(b, name, x, 4, "[batch, channels, height, width]")) return {};
-  const int64_t inputs = b.shape(x).dim(1);
+  const int64_t channels = b.shape(x).dim(1);
+  if (options.groups < 1 || channels % options.groups != 0 ||
+      options.channels % options.groups != 0) {
+    return b.Fail(name, fmt::format("{} input and {} output channels do not divide into {} groups",
+                                    channels, options.channels, options.groups));
+  }
+  const int64_t inputs = channels / options.groups;
   const int64_t window = options.kernel * options.kernel;
   const ValueId weight =
       b.Parameter(name + ".weight", {options.channels, inputs, options.kernel, options.kernel},
                   WeightInitialiser(options.init, inputs * window, options.channels * window));
-  const ValueId bias =
-      options.bias ? b.Parameter(name + ".bias", {options.channels}, Initialiser::Constant(0))
-                   : ValueId{};
-  return graph::Conv2d(
-      b.graph(), x, weight, bias,
-      {.stride = {options.stride, options.stride}, .padding = {options.padding, options.padding}},
-      name);
+  const ValueId bias = options.bias ? b.Parameter(name + ".bias", {options.channels},
+                                                  BiasInitialiser(options.init, inputs * window))
+                                    : ValueId{};
+  return graph::Conv2d(b.graph(), x, weight, bias,
+                       {.stride = {options.stride, options.stride},
+                        .padding = {options.padding, options.padding},
+                        .dilation = {options.dilation, options.dilation},
+                        .groups = options.groups},
+                       name);
 }
 
 ValueId Linear(ModelBuilder& b, const std::string& name, ValueId x, int64_t features, bool bias,
                Initialiser weight) {
-  if (!x.valid() || !b.graph().status().ok()) return {};
-  const ValueId w = b.Parameter(name + ".weight", {features, b.shape(x).dim(-1)}, weight);
-  const ValueId offset =
-      bias ? b.Parameter(name + ".bias", {features}, Initialiser::Constant(0)) : ValueId{};
-  return graph::Linear(b.graph(), x, w, offset, name);
+  return DrawnLinear(b, name, x, features, weight,
+                     bias ? std::optional(Initialiser::Constant(0)) : std::nullopt);
 }
 
 ValueId Linear(ModelBuilder& b, const std::string& name, ValueId x, int64_t features, bool bias,
                WeightInit init) {
   if (!x.valid() || !b.graph().status().ok()) return {};
-  return Linear(b, name, x, features, bias, WeightInitialiser(init, b.shape(x).dim(-1), features));
+  const int64_t inputs = b.shape(x).dim(-1);
+  return DrawnLinear(b, name, x, features, WeightInitialiser(init, inputs, features),
+                     bias ? std::optional(BiasInitialiser(init, inputs)) : std::nullopt);
 }
 
 ValueId BatchNorm(ModelBuilder& b, const std::string& name, ValueId x, double epsilon,
@@ -101,9 +139,14 @@ ValueId Dropout(ModelBuilder& b, const std::string& name, ValueId x, double rate
 ValueId Pool(ModelBuilder& b, const std::string& name, ValueId x, PoolKind kind, int64_t kernel,
              int64_t stride, int64_t padding) {
   if (!HasRank(b, name, x, 4, "[batch, channels, height, width]")) return {};
-  const graph::WindowOptions options{.stride = {stride, stride}, .padding = {padding, padding}};
+  const graph::PoolOptions options{.stride = {stride, stride}, .padding = {padding, padding}};
   const auto pool = kind == PoolKind::kMax ? graph::MaxPool2d : graph::AvgPool2d;
   return pool(b.graph(), x, {kernel, kernel}, options, name);
+}
+
+ValueId AdaptivePool(ModelBuilder& b, const std::string& name, ValueId x, int64_t size) {
+  if (!HasRank(b, name, x, 4, "[batch, channels, height, width]")) return {};
+  return graph::AdaptiveAvgPool2d(b.graph(), x, {size, size}, name);
 }
 
 }  // namespace ringmaster::nn

@@ -2,12 +2,12 @@
 // nodes to the builder's graph, and returns the result; the first mistake sticks in the graph's
 // status and names the layer.
 //
-// Initial weights follow the activation that comes next:
+// Initial weights of a list of layers follow the activation that comes next:
 //   He, Zhang, Ren, Sun: "Delving deep into rectifiers", ICCV 2015, eq. 10: variance 2 / fan_in
 //   Glorot, Bengio: "Understanding the difficulty of training deep feedforward neural networks",
 //   AISTATS 2010, eq. 16: variance 2 / (fan_in + fan_out)
-// Both as uniform draws, bound sqrt(3 * variance): no library function, so the same bits
-// everywhere.
+// Both as uniform draws, bound sqrt(3 * variance). A network of the zoo says itself how they are
+// drawn.
 #ifndef RINGMASTER_RUNTIME_NN_LAYERS_H_
 #define RINGMASTER_RUNTIME_NN_LAYERS_H_
 
@@ -18,9 +18,15 @@
 
 namespace ringmaster::nn {
 
+// How a layer's weights begin. Biases begin at 0 unless said.
 enum class WeightInit {
-  kKaiming,  // before a ReLU or GELU
-  kXavier,   // before a tanh, or nothing
+  kKaiming,           // before a ReLU or GELU
+  kXavier,            // before a tanh, or nothing
+  kKaimingNormal,     // variance 2 / fan_in, drawn from a normal distribution
+  kKaimingNormalOut,  // variance 2 / fan_out, the same (He et al., eq. 14)
+  kFanInUniform,      // weights and biases in [-1, 1) / sqrt(fan_in), PyTorch's default
+  kSmallNormal,       // of deviation 0.01 (Krizhevsky, Sutskever, Hinton: "ImageNet classification
+                      // with deep convolutional neural networks", 2012, section 5)
 };
 
 Initialiser Kaiming(int64_t fan_in);
@@ -33,11 +39,14 @@ struct Conv2dOptions {
   int64_t kernel = 0;    // side of the square
   int64_t stride = 1;
   int64_t padding = 0;
+  int64_t dilation = 1;
+  int64_t groups = 1;
   bool bias = true;
   WeightInit init = WeightInit::kKaiming;
 };
 
-// x [N, C, H, W]. Parameters NAME.weight [channels, C, kernel, kernel] and, with a bias, NAME.bias.
+// x [N, C, H, W]. Parameters NAME.weight [channels, C/groups, kernel, kernel] and, with a bias,
+// NAME.bias.
 ValueId Conv2d(ModelBuilder& b, const std::string& name, ValueId x, const Conv2dOptions& options);
 
 // x [..., in]. Parameters NAME.weight [features, in] and, with a bias, NAME.bias.
@@ -64,6 +73,9 @@ enum class PoolKind { kMax, kAverage };
 // x [N, C, H, W], windows `kernel` square.
 ValueId Pool(ModelBuilder& b, const std::string& name, ValueId x, PoolKind kind, int64_t kernel,
              int64_t stride, int64_t padding);
+
+// x [N, C, H, W] to [N, C, size, size] by means.
+ValueId AdaptivePool(ModelBuilder& b, const std::string& name, ValueId x, int64_t size);
 
 }  // namespace ringmaster::nn
 

@@ -14,40 +14,33 @@ namespace {
 
 namespace config = training::v1alpha1;
 
-ValueId Inputs(ModelBuilder& b) {
-  const tensor::ValueSpec& sample = b.options().sample;
-  std::vector<int64_t> dims{b.options().batch};
-  dims.insert(dims.end(), sample.shape.dims().begin(), sample.shape.dims().end());
-  return b.graph().Input(kInputs, Shape(dims), sample.dtype);
-}
-
-absl::StatusOr<Model> BuildSequential(const std::string& name, const config::Sequential& layers,
+absl::StatusOr<Model> BuildSequential(const config::Sequential& layers,
                                       const BuildOptions& options) {
   if (options.sample.dtype != tensor::DType::kF32) {
-    return absl::InvalidArgumentError(fmt::format(
-        "{} needs samples of f32 features, the data has {}; train a transformer on text", name,
-        options.sample.ToString()));
+    return absl::InvalidArgumentError(
+        fmt::format("a list of layers needs samples of f32 features, the data has {}; train a "
+                    "transformer on text",
+                    options.sample.ToString()));
   }
   ModelBuilder b(options);
-  const ValueId inputs = Inputs(b);
+  const ValueId inputs = b.Inputs();
   const ValueId logits = ApplySequential(b, layers, inputs);
-  return std::move(b).Finish(name, inputs, logits);
+  return std::move(b).Finish("sequential", inputs, logits);
 }
 
 absl::StatusOr<Model> BuildTransformer(const config::Transformer& transformer,
                                        const BuildOptions& options) {
   ModelBuilder b(options);
-  const ValueId inputs = Inputs(b);
+  const ValueId inputs = b.Inputs();
   const ValueId logits = ApplyTransformer(b, transformer, inputs);
   return std::move(b).Finish("transformer", inputs, logits);
 }
 
 absl::StatusOr<Model> Build(const config::Model& model, const BuildOptions& options) {
   if (model.zoo) {
-    RM_ASSIGN_OR_RETURN(const config::Sequential layers, ZooLayers(*model.zoo, options.classes));
-    return BuildSequential(model.zoo->name, layers, options);
+    return BuildZoo({.name = model.zoo->name, .dropout = model.zoo->dropout}, options);
   }
-  if (model.sequential) return BuildSequential("sequential", *model.sequential, options);
+  if (model.sequential) return BuildSequential(*model.sequential, options);
   if (model.transformer) return BuildTransformer(*model.transformer, options);
   return absl::InvalidArgumentError("name one of zoo, sequential and transformer");
 }

@@ -43,14 +43,15 @@ inline constexpr char kCorrect[] =
 
 enum class Mode { kTraining, kEvaluation };
 
-// How a parameter begins. A uniform draw lies in [-bound, bound).
+// How a parameter begins. A uniform draw lies in [-bound, bound), a normal one around 0.
 struct Initialiser {
-  enum class Kind { kConstant, kUniform };
+  enum class Kind { kConstant, kUniform, kNormal };
   Kind kind = Kind::kConstant;
-  double value = 0;  // the constant, or the bound
+  double value = 0;  // the constant, the bound, or the standard deviation
 
   static Initialiser Constant(double value) { return {Kind::kConstant, value}; }
   static Initialiser Uniform(double bound) { return {Kind::kUniform, bound}; }
+  static Initialiser Normal(double deviation) { return {Kind::kNormal, deviation}; }
   bool operator==(const Initialiser&) const = default;
 };
 
@@ -81,7 +82,7 @@ struct State {
 };
 
 struct Model {
-  std::string name;  // "lenet-bn", "sequential", "transformer"
+  std::string name;  // "resnet50", "sequential", "transformer"
   graph::Graph graph;
   tensor::ValueSpec inputs;  // of kInputs and kLabels
   tensor::ValueSpec labels;
@@ -98,10 +99,11 @@ struct Model {
 
 struct BuildOptions {
   Mode mode = Mode::kTraining;
-  int64_t batch = 1;         // samples in the shard
-  tensor::ValueSpec sample;  // of one sample: f32 features, or i32 tokens for a transformer
-  Shape label_shape;         // of one sample's labels
-  int64_t classes = 0;       // for a transformer also the number of tokens
+  int64_t batch = 1;           // samples in the shard
+  tensor::ValueSpec sample;    // of one sample: f32 features, or i32 tokens for a transformer
+  Shape label_shape;           // of one sample's labels
+  int64_t classes = 0;         // for a transformer also the number of tokens
+  double label_smoothing = 0;  // of a training graph's loss; see graph::SoftmaxCrossEntropy
 };
 
 //   kInvalidArgument  layers that do not fit each other or the data, an unknown network, a name

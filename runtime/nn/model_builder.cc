@@ -32,6 +32,11 @@ std::vector<int64_t> BatchedDims(int64_t batch, const Shape& sample) {
 
 }  // namespace
 
+ValueId ModelBuilder::Inputs() {
+  return graph_.Input(kInputs, Shape(BatchedDims(options_.batch, options_.sample.shape)),
+                      options_.sample.dtype);
+}
+
 ValueId ModelBuilder::Parameter(const std::string& name, const Shape& shape,
                                 Initialiser initialiser) {
   const int64_t floats = FloatsOf(shape);
@@ -88,7 +93,8 @@ absl::StatusOr<Model> ModelBuilder::Finish(std::string name, ValueId inputs, Val
   RM_RETURN_IF_ERROR(CheckLogits(logits));
   const ValueId labels = graph_.Input(
       kLabels, Shape(BatchedDims(options_.batch, options_.label_shape)), tensor::DType::kI32);
-  const graph::LossResult result = graph::SoftmaxCrossEntropy(graph_, logits, labels, "loss");
+  const graph::LossResult result = graph::SoftmaxCrossEntropy(
+      graph_, logits, labels, training() ? options_.label_smoothing : 0, "loss");
   graph_.MarkOutput(kLossSum, result.loss);
   graph_.MarkOutput(kCorrect, result.correct);
   RM_RETURN_IF_ERROR(graph_.status());

@@ -25,6 +25,9 @@ class ModelBuilder {
   Graph& graph() { return graph_; }
   Shape shape(ValueId value) const { return graph_.shape(value); }
 
+  // Declares the samples: kInputs, [batch] + the sample's shape. Once.
+  ValueId Inputs();
+
   // Declares a trained f32 tensor.
   ValueId Parameter(const std::string& name, const Shape& shape, Initialiser initialiser);
 

@@ -15,8 +15,8 @@ namespace {
 
 namespace config = training::v1alpha1;
 using tensor::DType;
-using testing::HasSubstr;
-using testing::Not;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 config::Model LenetBn() {
   config::Model model;
@@ -118,8 +118,8 @@ TEST(ModelTest, LenetBnHasItsLayersAndSomeSixtyThousandParameters) {
   EXPECT_EQ(model.ParameterCount(), 59'970);
   EXPECT_THAT(
       NamesOf(model),
-      testing::ElementsAre("conv1.weight", "bn1.gamma", "bn1.beta", "conv2.weight", "bn2.gamma",
-                           "bn2.beta", "fc1.weight", "fc1.bias", "fc2.weight", "fc2.bias"));
+      ::testing::ElementsAre("conv1.weight", "bn1.gamma", "bn1.beta", "conv2.weight", "bn2.gamma",
+                             "bn2.beta", "fc1.weight", "fc1.bias", "fc2.weight", "fc2.bias"));
   EXPECT_EQ(model.inputs.ToString(), "f32[4, 1, 8, 8]");
   EXPECT_EQ(model.labels.ToString(), "i32[4]");
 }
@@ -198,8 +198,8 @@ TEST(ModelTest, NamesLayersByKindAndPlaceUnlessTheyHaveNames) {
   const Model model =
       MustBuild(SequentialOf({ConvLayer(2, 3), FlattenLayer(), LinearLayer(5), named}), Digits());
   EXPECT_THAT(NamesOf(model),
-              testing::ElementsAre("conv2d1.weight", "conv2d1.bias", "linear3.weight",
-                                   "linear3.bias", "head.weight", "head.bias"));
+              ::testing::ElementsAre("conv2d1.weight", "conv2d1.bias", "linear3.weight",
+                                     "linear3.bias", "head.weight", "head.bias"));
 }
 
 TEST(ModelTest, DrawsWeightsForTheActivationThatFollows) {
@@ -219,7 +219,7 @@ TEST(ModelErrorTest, NamesTheLayerAndTheShapes) {
   EXPECT_EQ(ErrorOf(SequentialOf({FlattenLayer(), ConvLayer(2, 3)}), Digits()),
             "model: layer \"conv2d2\": needs [batch, channels, height, width], got [4, 64]");
   EXPECT_THAT(ErrorOf(SequentialOf({ConvLayer(2, 9), FlattenLayer(), LinearLayer(10)}), Digits()),
-              testing::AllOf(HasSubstr("model: conv2d1"), HasSubstr("[4, 1, 8, 8]")));
+              ::testing::AllOf(HasSubstr("model: conv2d1"), HasSubstr("[4, 1, 8, 8]")));
 }
 
 TEST(ModelErrorTest, NamesANetworkThatEndsWithAnotherNumberOfClasses) {
@@ -234,8 +234,10 @@ TEST(ModelErrorTest, RefusesANameUsedTwiceAnUnknownNetworkAndNoKind) {
   EXPECT_EQ(ErrorOf(SequentialOf({flatten, linear}), Digits()),
             "model: layer \"twin\": the name is used twice");
   config::Model zoo = LenetBn();
-  zoo.zoo->name = "lenet";
-  EXPECT_EQ(ErrorOf(zoo, Digits()), "model: no network is called \"lenet\"; known: lenet-bn");
+  zoo.zoo->name = "lenat";
+  EXPECT_EQ(ErrorOf(zoo, Digits()),
+            "model: no network is called \"lenat\"; known: lenet, lenet-bn, alexnet, vgg16, "
+            "resnet18, resnet50, densenet121, gpt2");
   EXPECT_EQ(ErrorOf(SequentialOf({config::Layer()}), Digits()),
             "model: layer \"1\": says no kind of layer");
   EXPECT_EQ(ErrorOf(config::Model(), Digits()),
@@ -244,7 +246,9 @@ TEST(ModelErrorTest, RefusesANameUsedTwiceAnUnknownNetworkAndNoKind) {
 
 TEST(ModelErrorTest, RefusesANetworkForTheOtherKindOfData) {
   EXPECT_THAT(ErrorOf(SmallTransformer(), Digits()), HasSubstr("needs text"));
-  EXPECT_THAT(ErrorOf(LenetBn(), Text()), HasSubstr("train a transformer on text"));
+  EXPECT_THAT(ErrorOf(LenetBn(), Text()), HasSubstr("train gpt2 or a transformer on text"));
+  EXPECT_THAT(ErrorOf(SequentialOf({LinearLayer(65)}), Text()),
+              HasSubstr("train a transformer on text"));
 }
 
 TEST(ModelErrorTest, RefusesAWidthThatHeadsDoNotDivide) {

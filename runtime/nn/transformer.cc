@@ -17,26 +17,31 @@ constexpr double kDeviation = 0.02;
 constexpr int64_t kExpansion = 4;  // of the perceptron's hidden layer
 
 // x + Dropout(Linear(y)): how a part of a block returns to the residual stream.
-ValueId Return(ModelBuilder& b, const std::string& name, const Transformer& config, ValueId x,
+ValueId Return(ModelBuilder& b, const std::string& name, const DecoderOptions& config, ValueId x,
                ValueId y) {
-  const double deviation = kDeviation / std::sqrt(2.0 * config.layers);
-  y = Linear(b, name, y, config.width, true, OfDeviation(deviation));
+  const double deviation = kDeviation / std::sqrt(2.0 * static_cast<double>(config.layers));
+  y = Linear(b, name, y, config.width, true, config.draw(deviation));
   return graph::Add(b.graph(), x, Dropout(b, name + ".dropout", y, config.dropout), name + ".add");
 }
 
-ValueId Block(ModelBuilder& b, const std::string& name, const Transformer& config, ValueId x) {
+ValueId Block(ModelBuilder& b, const std::string& name, const DecoderOptions& config, ValueId x) {
   const int64_t width = config.width;
   ValueId y = LayerNorm(b, name + ".norm1", x);
-  y = Linear(b, name + ".attention.qkv", y, 3 * width, true, OfDeviation(kDeviation));
+  y = Linear(b, name + ".attention.qkv", y, 3 * width, true, config.draw(kDeviation));
   y = graph::CausalAttention(b.graph(), y, config.heads, name + ".attention");
   x = Return(b, name + ".attention.out", config, x, y);
   y = LayerNorm(b, name + ".norm2", x);
-  y = Linear(b, name + ".mlp.up", y, kExpansion * width, true, OfDeviation(kDeviation));
+  y = Linear(b, name + ".mlp.up", y, kExpansion * width, true, config.draw(kDeviation));
   y = graph::Gelu(b.graph(), y, name + ".mlp.gelu");
   return Return(b, name + ".mlp.down", config, x, y);
 }
 
 }  // namespace
+
+ValueId DecoderBlocks(ModelBuilder& b, const DecoderOptions& options, ValueId x) {
+  for (int64_t i = 1; i <= options.layers; ++i) x = Block(b, fmt::format("block{}", i), options, x);
+  return LayerNorm(b, "norm", x);
+}
 
 ValueId ApplyTransformer(ModelBuilder& b, const Transformer& config, ValueId tokens) {
   const int64_t width = config.width;
@@ -55,8 +60,13 @@ ValueId ApplyTransformer(ModelBuilder& b, const Transformer& config, ValueId tok
   ValueId x = graph::Embedding(b.graph(), table, tokens, "tokens");
   x = graph::Add(b.graph(), x, positions, "positions");
   x = Dropout(b, "dropout", x, config.dropout);
-  for (int i = 0; i < config.layers; ++i) x = Block(b, fmt::format("block{}", i + 1), config, x);
-  x = LayerNorm(b, "norm", x);
+  x = DecoderBlocks(b,
+                    {.layers = config.layers,
+                     .heads = config.heads,
+                     .width = width,
+                     .dropout = config.dropout,
+                     .draw = OfDeviation},
+                    x);
   return Linear(b, "head", x, b.options().classes, false, OfDeviation(kDeviation));
 }
 

@@ -13,6 +13,18 @@ struct Transformer;
 
 namespace ringmaster::nn {
 
+struct DecoderOptions {
+  int64_t layers = 0;
+  int64_t heads = 0;
+  int64_t width = 0;  // of the residual stream, a multiple of heads
+  double dropout = 0;
+  Initialiser (*draw)(double deviation) = nullptr;  // how weights of a deviation begin
+};
+
+// The blocks and the last layer norm, without what comes before and after: x [batch, time, width]
+// to the same.
+ValueId DecoderBlocks(ModelBuilder& b, const DecoderOptions& options, ValueId x);
+
 // `tokens` i32 [batch, time] to logits [batch, time, classes].
 ValueId ApplyTransformer(ModelBuilder& b, const training::v1alpha1::Transformer& config,
                          ValueId tokens);

@@ -1,74 +1,95 @@
 #include "runtime/nn/zoo.h"
 
+#include <algorithm>
+#include <array>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
 
-#include "proto/ringmaster/training/v1alpha1/trainer.api.h"
+#include "common/status.h"
+#include "runtime/nn/zoo/networks.h"
 
 namespace ringmaster::nn {
 namespace {
 
-namespace config = training::v1alpha1;
+struct Network {
+  std::string_view name;
+  ValueId (*build)(ModelBuilder& b, const zoo::NetworkOptions& options, ValueId x);
+  std::optional<double> dropout;  // the published rate, where it has such layers
+  int64_t blocks = 0;             // as published, where they can be set
+  bool reads_text = false;
+};
 
-// A layer called `name` of which `set` makes the kind.
-template <typename Set>
-config::Layer Named(std::string name, const Set& set) {
-  config::Layer layer;
-  layer.name = std::move(name);
-  set(layer);
-  return layer;
+constexpr std::array kNetworks = {
+    Network{"lenet", zoo::LeNet},
+    Network{"lenet-bn", zoo::LeNetBn, 0.25},
+    Network{"alexnet", zoo::AlexNet, 0.5},
+    Network{"vgg16", zoo::Vgg16, 0.5},
+    Network{"resnet18", zoo::ResNet18},
+    Network{"resnet50", zoo::ResNet50},
+    Network{"densenet121", zoo::DenseNet121},
+    Network{"gpt2", zoo::Gpt2, 0.1, 12, true},
+};
+
+absl::Status CheckSettings(const Network& network, const ZooSettings& settings) {
+  if (settings.dropout && !network.dropout) {
+    return absl::InvalidArgumentError(fmt::format("{} has no dropout: leave it out", network.name));
+  }
+  if (settings.layers && network.blocks == 0) {
+    return absl::InvalidArgumentError(
+        fmt::format("the number of {}'s layers is fixed: leave it out", network.name));
+  }
+  if (settings.layers.value_or(1) < 1) {
+    return absl::InvalidArgumentError(
+        fmt::format("{} layers: at least 1 is needed", *settings.layers));
+  }
+  constexpr double kWidest = 16;
+  if (!(settings.width > 0 && settings.width <= kWidest)) {
+    return absl::InvalidArgumentError(
+        fmt::format("width {} does not lie in (0, {}]", settings.width, kWidest));
+  }
+  return absl::OkStatus();
 }
 
-// Convolution, batch norm, ReLU and pooling. The norm's beta makes a bias of the convolution
-// useless.
-void AddConvBlock(config::Sequential& net, int number, int channels) {
-  const auto name = [&](const char* kind) { return fmt::format("{}{}", kind, number); };
-  net.layers.push_back(Named(name("conv"), [&](config::Layer& layer) {
-    layer.conv2d.emplace();
-    layer.conv2d->channels = channels;
-    layer.conv2d->kernel = 3;
-    layer.conv2d->padding = 1;
-    layer.conv2d->bias = false;
-  }));
-  net.layers.push_back(Named(name("bn"), [](config::Layer& l) { l.batch_norm.emplace(); }));
-  net.layers.push_back(Named(name("relu"), [](config::Layer& l) { l.relu.emplace(); }));
-  net.layers.push_back(Named(name("pool"), [](config::Layer& l) {
-    l.max_pool.emplace();
-    l.max_pool->kernel = 2;
-  }));
-}
-
-config::Layer LinearLayer(std::string name, int64_t features) {
-  return Named(std::move(name), [&](config::Layer& layer) {
-    layer.linear.emplace();
-    layer.linear->features = static_cast<int32_t>(features);
-  });
-}
-
-config::Sequential LenetBn(double dropout, int64_t classes) {
-  config::Sequential net;
-  AddConvBlock(net, 1, 20);
-  AddConvBlock(net, 2, 50);
-  net.layers.push_back(Named("flatten", [](config::Layer& l) { l.flatten.emplace(); }));
-  net.layers.push_back(LinearLayer("fc1", 240));
-  net.layers.push_back(Named("relu3", [](config::Layer& l) { l.relu.emplace(); }));
-  net.layers.push_back(Named("dropout", [&](config::Layer& layer) {
-    layer.dropout.emplace();
-    layer.dropout->rate = dropout;
-  }));
-  net.layers.push_back(LinearLayer("fc2", classes));
-  return net;
+absl::Status CheckData(const Network& network, const BuildOptions& options) {
+  const bool is_text = options.sample.dtype == tensor::DType::kI32;
+  const int rank = network.reads_text ? 1 : 3;
+  if (is_text == network.reads_text && options.sample.shape.rank() == rank) return absl::OkStatus();
+  if (network.reads_text) {
+    return absl::InvalidArgumentError(
+        fmt::format("{} needs text: windows of tokens, the data has {}", network.name,
+                    options.sample.ToString()));
+  }
+  return absl::InvalidArgumentError(fmt::format(
+      "{} needs images, [channels, height, width] of f32; the data has {}{}", network.name,
+      options.sample.ToString(), is_text ? ": train gpt2 or a transformer on text" : ""));
 }
 
 }  // namespace
 
-absl::StatusOr<config::Sequential> ZooLayers(const config::Zoo& config, int64_t classes) {
-  constexpr double kDropout = 0.25;
-  if (config.name == "lenet-bn") return LenetBn(config.dropout.value_or(kDropout), classes);
-  return absl::InvalidArgumentError(
-      fmt::format("no network is called \"{}\"; known: lenet-bn", config.name));
+absl::StatusOr<Model> BuildZoo(const ZooSettings& settings, const BuildOptions& options) {
+  const auto network = std::ranges::find(kNetworks, settings.name, &Network::name);
+  if (network == kNetworks.end()) {
+    std::string known;
+    for (const Network& n : kNetworks)
+      known += fmt::format("{}{}", known.empty() ? "" : ", ", n.name);
+    return absl::InvalidArgumentError(
+        fmt::format("no network is called \"{}\"; known: {}", settings.name, known));
+  }
+  RM_RETURN_IF_ERROR(CheckSettings(*network, settings));
+  RM_RETURN_IF_ERROR(CheckData(*network, options));
+  ModelBuilder b(options);
+  const ValueId inputs = b.Inputs();
+  const ValueId logits =
+      network->build(b,
+                     {.width = settings.width,
+                      .dropout = settings.dropout.value_or(network->dropout.value_or(0)),
+                      .blocks = settings.layers.value_or(network->blocks)},
+                     inputs);
+  return std::move(b).Finish(settings.name, inputs, logits);
 }
 
 }  // namespace ringmaster::nn

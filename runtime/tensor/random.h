@@ -58,6 +58,11 @@ class RandomStream {
 // Fills an f32 tensor for parameter `name` of a job with `seed`: the same on every rank.
 void FillUniform(Tensor& tensor, float low, float high, uint64_t seed, std::string_view name);
 
+// The same from a normal distribution of mean 0, cut at some 6.3 deviations: the inverse of its
+// distribution function (Wichura: "Algorithm AS 241", Applied Statistics 37, 1988), written with
+// nothing but +, -, *, / and square roots, so that every machine draws the same bits.
+void FillNormal(Tensor& tensor, float deviation, uint64_t seed, std::string_view name);
+
 // The order in which epoch `epoch` visits `count` samples: Fisher and Yates, keyed by (seed,
 // epoch).
 std::vector<uint32_t> Permutation(uint32_t count, uint64_t seed, uint64_t epoch);

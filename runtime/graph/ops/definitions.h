@@ -6,6 +6,8 @@
 
 namespace ringmaster::graph {
 
+extern const OpDefinition kAdaptiveAvgPool2d;
+extern const OpDefinition kAdaptiveAvgPool2dGrad;
 extern const OpDefinition kAdd;
 extern const OpDefinition kAvgPool2d;
 extern const OpDefinition kAvgPool2dGrad;
@@ -13,8 +15,11 @@ extern const OpDefinition kBatchNorm;
 extern const OpDefinition kBatchNormGrad;
 extern const OpDefinition kBatchNormInference;
 extern const OpDefinition kBatchNormInferenceGrad;
+extern const OpDefinition kBinaryCrossEntropy;
+extern const OpDefinition kBinaryCrossEntropyGrad;
 extern const OpDefinition kCausalAttention;
 extern const OpDefinition kCausalAttentionGrad;
+extern const OpDefinition kConcat;
 extern const OpDefinition kConstant;
 extern const OpDefinition kConv2d;
 extern const OpDefinition kConv2dGradInput;
@@ -28,15 +33,23 @@ extern const OpDefinition kGeluGrad;
 extern const OpDefinition kLayerNorm;
 extern const OpDefinition kLayerNormGrad;
 extern const OpDefinition kLinear;
+extern const OpDefinition kLogSoftmax;
+extern const OpDefinition kLogSoftmaxGrad;
 extern const OpDefinition kMatMul;
 extern const OpDefinition kMaxPool2d;
 extern const OpDefinition kMaxPool2dGrad;
+extern const OpDefinition kNll;
+extern const OpDefinition kNllGrad;
+extern const OpDefinition kPad;
 extern const OpDefinition kRelu;
 extern const OpDefinition kReluGrad;
 extern const OpDefinition kReshape;
 extern const OpDefinition kScale;
+extern const OpDefinition kSlice;
 extern const OpDefinition kSoftmaxCrossEntropy;
 extern const OpDefinition kSoftmaxCrossEntropyGrad;
+extern const OpDefinition kSquaredError;
+extern const OpDefinition kSquaredErrorGrad;
 extern const OpDefinition kSumTo;
 extern const OpDefinition kTanh;
 extern const OpDefinition kTanhGrad;

@@ -97,21 +97,26 @@ ValueId ReshapeIfNeeded(Graph& g, ValueId x, const Shape& shape, std::string_vie
 
 std::array<int64_t, 2> WindowResult(const Shape& x, std::array<int64_t, 2> window,
                                     const Attributes& attributes) {
-  const auto stride = attributes.Ints("stride"), padding = attributes.Ints("padding");
+  const auto stride = attributes.Ints("stride"), padding = attributes.Ints("padding"),
+             dilation = attributes.Ints("dilation");
   std::array<int64_t, 2> result{};
   for (size_t i = 0; i < 2; ++i) {
-    const int64_t room = x.dim(static_cast<int>(i) + 2) + 2 * padding[i] - window[i];
-    if (room < 0 || window[i] < 1) return {0, 0};
-    result[i] = room / stride[i] + 1;
+    const int64_t apart = dilation.empty() ? 1 : dilation[i];
+    // From the first tap of the first window to the last place: a division, as products overflow.
+    const int64_t room = x.dim(static_cast<int>(i) + 2) + 2 * padding[i] - 1;
+    if (window[i] < 1 || window[i] - 1 > room / apart) return {0, 0};
+    result[i] = (room - (window[i] - 1) * apart) / stride[i] + 1;
   }
   return result;
 }
 
 absl::Status CheckWindow(const Attributes& attributes) {
-  const auto stride = attributes.Ints("stride"), padding = attributes.Ints("padding");
+  const auto stride = attributes.Ints("stride"), padding = attributes.Ints("padding"),
+             dilation = attributes.Ints("dilation");
   for (size_t i = 0; i < 2; ++i) {
     if (stride[i] < 1) return Misfit("strides must be at least 1");
     if (padding[i] < 0) return Misfit("padding must not be negative");
+    if (!dilation.empty() && dilation[i] < 1) return Misfit("dilations must be at least 1");
   }
   return absl::OkStatus();
 }

@@ -57,7 +57,7 @@ ValueId ReshapeIfNeeded(Graph& g, ValueId x, const Shape& shape, std::string_vie
 // The extents of a window's results over [.., H, W], {0, 0} when the window does not fit.
 std::array<int64_t, 2> WindowResult(const Shape& x, std::array<int64_t, 2> window,
                                     const Attributes& attributes);
-// That strides are positive and paddings not negative.
+// That strides and dilations are positive and paddings not negative.
 absl::Status CheckWindow(const Attributes& attributes);
 
 }  // namespace ringmaster::graph

@@ -1,4 +1,4 @@
-// Embedding, causal self attention and the softmax-cross-entropy loss.
+// Embedding and causal self attention.
 #include <fmt/format.h>
 
 #include "runtime/graph/ops.h"
@@ -45,24 +45,6 @@ void AttentionGradient(GradientContext& c) {
                                     c.Name("qkv")));
 }
 
-// Outputs: loss, correct, and the probabilities that the gradient starts from.
-Specs InferLoss(const InferContext& context) {
-  if (context.inputs.size() != 2) return Misfit("takes logits and labels");
-  RM_RETURN_IF_ERROR(CheckRealPrefix(context, 1));
-  RM_RETURN_IF_ERROR(CheckIndices(context, 1, "labels"));
-  const ValueSpec& logits = context.inputs[0];
-  if (logits.shape.rank() < 1) return Misfit("logits need an axis of classes");
-  RM_RETURN_IF_ERROR(CheckShape(context, 1, WithoutLast(logits.shape), "labels"));
-  const ValueSpec scalar{{}, logits.dtype};
-  return std::vector{scalar, scalar, logits};
-}
-
-void LossGradient(GradientContext& c) {
-  c.SetGradient(
-      0, c.graph().AddOne("softmax_cross_entropy_grad", {},
-                          {c.output(2), c.input(1), c.output_gradient(0)}, c.Name("logits")));
-}
-
 }  // namespace
 
 constinit const OpDefinition kEmbedding{"embedding", 1, InferEmbedding, EmbeddingGradient};
@@ -71,10 +53,6 @@ constinit const OpDefinition kCausalAttention{"causal_attention", 2, InferAttent
                                               AttentionGradient};
 constinit const OpDefinition kCausalAttentionGrad{"causal_attention_grad", 1, InferLikeFirst,
                                                   nullptr};
-constinit const OpDefinition kSoftmaxCrossEntropy{"softmax_cross_entropy", 3, InferLoss,
-                                                  LossGradient};
-constinit const OpDefinition kSoftmaxCrossEntropyGrad{"softmax_cross_entropy_grad", 1,
-                                                      InferLikeFirst, nullptr};
 
 ValueId Embedding(Graph& g, ValueId table, ValueId indices, std::string_view name) {
   return g.AddOne("embedding", {}, {table, indices}, name);
@@ -83,12 +61,6 @@ ValueId Embedding(Graph& g, ValueId table, ValueId indices, std::string_view nam
 ValueId CausalAttention(Graph& g, ValueId qkv, int64_t heads, std::string_view name) {
   const ValueId inputs[] = {qkv};
   return g.Add("causal_attention", {{"heads", heads}}, inputs, 2, name)[0];
-}
-
-LossResult SoftmaxCrossEntropy(Graph& g, ValueId logits, ValueId labels, std::string_view name) {
-  const ValueId inputs[] = {logits, labels};
-  const auto outputs = g.Add("softmax_cross_entropy", {}, inputs, 3, name);
-  return {outputs[0], outputs[1]};
 }
 
 }  // namespace ringmaster::graph

@@ -11,18 +11,38 @@ using dnnl::prop_kind;
 
 constexpr auto kAlgorithm = algorithm::convolution_direct;
 
+// The node's geometry as oneDNN has it: dilations count the places left out between two taps.
+struct Geometry {
+  explicit Geometry(const Attributes& attributes)
+      : stride(attributes.Ints("stride")),
+        padding(attributes.Ints("padding")),
+        dilation(attributes.Ints("dilation")),
+        groups(attributes.Int("groups")) {
+    for (int64_t& d : dilation) --d;
+  }
+
+  // The weights' shape with an axis of groups before the others, where there are several.
+  tensor::Shape Grouped(const tensor::Shape& weight) const {
+    if (groups == 1) return weight;
+    return {groups, weight.dim(0) / groups, weight.dim(1), weight.dim(2), weight.dim(3)};
+  }
+
+  memory::dims stride, padding, dilation;
+  int64_t groups;
+};
+
 dnnl::convolution_forward::primitive_desc ForwardDesc(const tensor::Shape& x,
                                                       const tensor::Shape& weight,
                                                       const tensor::Shape* bias,
-                                                      const tensor::Shape& y,
-                                                      const Attributes& attributes) {
-  const memory::dims stride = attributes.Ints("stride"), padding = attributes.Ints("padding");
+                                                      const tensor::Shape& y, const Geometry& g) {
   using Forward = dnnl::convolution_forward;
-  const auto desc = bias != nullptr
-                        ? Forward::desc(prop_kind::forward_training, kAlgorithm, Any(x),
-                                        Any(weight), Plain(*bias), Any(y), stride, padding, padding)
-                        : Forward::desc(prop_kind::forward_training, kAlgorithm, Any(x),
-                                        Any(weight), Any(y), stride, padding, padding);
+  constexpr auto kKind = prop_kind::forward_training;
+  const auto desc =
+      bias != nullptr
+          ? Forward::desc(kKind, kAlgorithm, Any(x), Any(g.Grouped(weight)), Plain(*bias), Any(y),
+                          g.stride, g.dilation, g.padding, g.padding)
+          : Forward::desc(kKind, kAlgorithm, Any(x), Any(g.Grouped(weight)), Any(y), g.stride,
+                          g.dilation, g.padding, g.padding);
   return {desc, UserScratchpad(), CpuEngine()};
 }
 
@@ -33,9 +53,10 @@ std::unique_ptr<Primitive> Conv2d(const NodeSpec& node) {
     const tensor::Shape &x = node.inputs[0].shape, &weight = node.inputs[1].shape,
                         &y = node.outputs[0].shape;
     const tensor::Shape* bias = node.inputs.size() == 3 ? &node.inputs[2].shape : nullptr;
-    const auto pd = ForwardDesc(x, weight, bias, y, node.attributes);
+    const Geometry g(node.attributes);
+    const auto pd = ForwardDesc(x, weight, bias, y, g);
     const int src = p.Reordered(p.Input(0, Plain(x)), pd.src_desc());
-    const int weights = p.Reordered(p.Input(1, Plain(weight)), pd.weights_desc());
+    const int weights = p.Reordered(p.Input(1, Plain(g.Grouped(weight))), pd.weights_desc());
     const int out = p.Output(0, Plain(y));
     const int dst = pd.dst_desc() == Plain(y) ? out : p.Scratch(pd.dst_desc());
     if (bias != nullptr) {
@@ -57,14 +78,14 @@ std::unique_ptr<Primitive> Conv2dGradInput(const NodeSpec& node) {
   return Build(node, [&](Program& p) {
     const tensor::Shape &dy = node.inputs[0].shape, &weight = node.inputs[1].shape,
                         &dx = node.outputs[0].shape;
-    const memory::dims stride = node.attributes.Ints("stride"),
-                       padding = node.attributes.Ints("padding");
+    const Geometry g(node.attributes);
     using Backward = dnnl::convolution_backward_data;
-    const Backward::desc desc(kAlgorithm, Any(dx), Any(weight), Any(dy), stride, padding, padding);
+    const Backward::desc desc(kAlgorithm, Any(dx), Any(g.Grouped(weight)), Any(dy), g.stride,
+                              g.dilation, g.padding, g.padding);
     const Backward::primitive_desc pd(desc, UserScratchpad(), CpuEngine(),
-                                      ForwardDesc(dx, weight, nullptr, dy, node.attributes));
+                                      ForwardDesc(dx, weight, nullptr, dy, g));
     const int diff_dst = p.Reordered(p.Input(0, Plain(dy)), pd.diff_dst_desc());
-    const int weights = p.Reordered(p.Input(1, Plain(weight)), pd.weights_desc());
+    const int weights = p.Reordered(p.Input(1, Plain(g.Grouped(weight))), pd.weights_desc());
     const int out = p.Output(0, Plain(dx));
     const int diff_src = pd.diff_src_desc() == Plain(dx) ? out : p.Scratch(pd.diff_src_desc());
     p.Compute<Backward>(pd, {{DNNL_ARG_DIFF_DST, diff_dst},
@@ -79,17 +100,18 @@ std::unique_ptr<Primitive> Conv2dGradWeight(const NodeSpec& node) {
   return Build(node, [&](Program& p) {
     const tensor::Shape &x = node.inputs[0].shape, &dy = node.inputs[1].shape,
                         &dw = node.outputs[0].shape;
-    const memory::dims stride = node.attributes.Ints("stride"),
-                       padding = node.attributes.Ints("padding");
+    const Geometry g(node.attributes);
     using Backward = dnnl::convolution_backward_weights;
-    const Backward::desc desc(kAlgorithm, Any(x), Any(dw), Any(dy), stride, padding, padding);
+    const Backward::desc desc(kAlgorithm, Any(x), Any(g.Grouped(dw)), Any(dy), g.stride, g.dilation,
+                              g.padding, g.padding);
     const Backward::primitive_desc pd(desc, UserScratchpad(), CpuEngine(),
-                                      ForwardDesc(x, dw, nullptr, dy, node.attributes));
+                                      ForwardDesc(x, dw, nullptr, dy, g));
     const int src = p.Reordered(p.Input(0, Plain(x)), pd.src_desc());
     const int diff_dst = p.Reordered(p.Input(1, Plain(dy)), pd.diff_dst_desc());
-    const int out = p.Output(0, Plain(dw));
+    const auto plain = Plain(g.Grouped(dw));
+    const int out = p.Output(0, plain);
     const int diff_weights =
-        pd.diff_weights_desc() == Plain(dw) ? out : p.Scratch(pd.diff_weights_desc());
+        pd.diff_weights_desc() == plain ? out : p.Scratch(pd.diff_weights_desc());
     p.Compute<Backward>(pd, {{DNNL_ARG_SRC, src},
                              {DNNL_ARG_DIFF_DST, diff_dst},
                              {DNNL_ARG_DIFF_WEIGHTS, diff_weights}});

@@ -20,6 +20,11 @@ dnnl::pooling_forward::primitive_desc ForwardDesc(algorithm kind, const tensor::
   return {desc, UserScratchpad(), CpuEngine()};
 }
 
+algorithm AverageOf(const NodeSpec& node) {
+  return node.attributes.Int("count_padding") != 0 ? algorithm::pooling_avg_include_padding
+                                                   : algorithm::pooling_avg_exclude_padding;
+}
+
 std::unique_ptr<Primitive> Forward(const NodeSpec& node, algorithm kind) {
   return Build(node, [&](Program& p) {
     const tensor::Shape &x = node.inputs[0].shape, &y = node.outputs[0].shape;
@@ -36,20 +41,20 @@ std::unique_ptr<Primitive> MaxPool2d(const NodeSpec& node) {
 }
 
 std::unique_ptr<Primitive> AvgPool2d(const NodeSpec& node) {
-  return Forward(node, algorithm::pooling_avg_include_padding);
+  return Forward(node, AverageOf(node));
 }
 
 std::unique_ptr<Primitive> AvgPool2dGrad(const NodeSpec& node) {
   return Build(node, [&](Program& p) {
-    constexpr auto kKind = algorithm::pooling_avg_include_padding;
+    const algorithm kind = AverageOf(node);
     const tensor::Shape &dy = node.inputs[0].shape, &dx = node.outputs[0].shape;
     const memory::dims window = node.attributes.Ints("window"),
                        stride = node.attributes.Ints("stride"),
                        padding = node.attributes.Ints("padding");
     using Backward = dnnl::pooling_backward;
-    const Backward::desc desc(kKind, Plain(dx), Plain(dy), stride, window, padding, padding);
+    const Backward::desc desc(kind, Plain(dx), Plain(dy), stride, window, padding, padding);
     const Backward::primitive_desc pd(desc, UserScratchpad(), CpuEngine(),
-                                      ForwardDesc(kKind, dx, dy, node.attributes));
+                                      ForwardDesc(kind, dx, dy, node.attributes));
     const int diff_dst = p.Input(0, Plain(dy)), diff_src = p.Output(0, Plain(dx));
     p.Compute<Backward>(pd, {{DNNL_ARG_DIFF_DST, diff_dst}, {DNNL_ARG_DIFF_SRC, diff_src}});
   });

@@ -7,9 +7,11 @@
 namespace ringmaster::kernels::reference {
 namespace {
 
-// The extents that all three convolution kernels need, from the shapes of x, weight and y.
+// The extents that all three convolution kernels need, from the shapes of x, weight and y. Each
+// group of output channels sees a group of input channels of its own.
 struct Extents {
   int64_t batch, in_channels, out_channels, in_plane, out_plane, taps;
+  int64_t group_in, group_out;  // channels of one group
   Window window;
 
   Extents(const Shape& x, const Shape& weight, const Shape& y, const Attributes& attributes)
@@ -19,7 +21,14 @@ struct Extents {
         in_plane(x.Product(2, 4)),
         out_plane(y.Product(2, 4)),
         taps(weight.Product(2, 4)),
+        group_in(weight.dim(1)),
+        group_out(y.dim(1) / attributes.Int("groups")),
         window(MakeWindow(x, y, weight.dim(2), weight.dim(3), attributes)) {}
+
+  // The first input channel that output channel `o` sees.
+  int64_t FirstInput(int64_t o) const { return o / group_out * group_in; }
+  // The first output channel that sees input channel `c`.
+  int64_t FirstOutput(int64_t c) const { return c / group_in * group_out; }
 };
 
 // The sum over one window of one channel of x times that channel's weights.
@@ -48,9 +57,10 @@ class Conv2dKernel : public ReferencePrimitive {
     const T *x = a.in<T>(0), *weight = a.in<T>(1), *bias = has_bias_ ? a.in<T>(2) : nullptr;
     T* y = a.out<T>(0);
     ParallelFor(
-        e_.batch * e_.out_channels, e_.out_plane * e_.in_channels * e_.taps, [&](int64_t plane) {
+        e_.batch * e_.out_channels, e_.out_plane * e_.group_in * e_.taps, [&](int64_t plane) {
           const int64_t n = plane / e_.out_channels, o = plane % e_.out_channels;
-          RunPlane(x + n * e_.in_channels * e_.in_plane, weight + o * e_.in_channels * e_.taps,
+          RunPlane(x + (n * e_.in_channels + e_.FirstInput(o)) * e_.in_plane,
+                   weight + o * e_.group_in * e_.taps,
                    bias != nullptr ? static_cast<double>(bias[o]) : 0.0, y + plane * e_.out_plane);
         });
   }
@@ -60,7 +70,7 @@ class Conv2dKernel : public ReferencePrimitive {
     for (int64_t oh = 0; oh < e_.window.h.out; ++oh) {
       for (int64_t ow = 0; ow < e_.window.w.out; ++ow) {
         double sum = bias;
-        for (int64_t c = 0; c < e_.in_channels; ++c) {
+        for (int64_t c = 0; c < e_.group_in; ++c) {
           sum += WindowDot(e_.window, x + c * e_.in_plane, weight + c * e_.taps, oh, ow);
         }
         *y++ = static_cast<T>(sum);
@@ -82,14 +92,15 @@ class Conv2dGradInputKernel : public ReferencePrimitive {
   void Run(const Arguments& a) override {
     const T *dy = a.in<T>(0), *weight = a.in<T>(1);
     T* dx = a.out<T>(0);
-    ParallelFor(e_.batch * e_.in_channels, e_.out_plane * e_.out_channels * e_.taps,
+    ParallelFor(e_.batch * e_.in_channels, e_.out_plane * e_.group_out * e_.taps,
                 [&](int64_t plane) {
                   const int64_t n = plane / e_.in_channels, c = plane % e_.in_channels;
                   T* to = dx + plane * e_.in_plane;
                   std::fill_n(to, e_.in_plane, T(0));
-                  for (int64_t o = 0; o < e_.out_channels; ++o) {
+                  const int64_t first = e_.FirstOutput(c);
+                  for (int64_t o = first; o < first + e_.group_out; ++o) {
                     Scatter(dy + (n * e_.out_channels + o) * e_.out_plane,
-                            weight + (o * e_.in_channels + c) * e_.taps, to);
+                            weight + (o * e_.group_in + c % e_.group_in) * e_.taps, to);
                   }
                 });
   }
@@ -125,9 +136,10 @@ class Conv2dGradWeightKernel : public ReferencePrimitive {
   void Run(const Arguments& a) override {
     const T *x = a.in<T>(0), *dy = a.in<T>(1);
     T* dw = a.out<T>(0);
-    ParallelFor(e_.out_channels * e_.in_channels, e_.batch * e_.out_plane * e_.taps,
+    ParallelFor(e_.out_channels * e_.group_in, e_.batch * e_.out_plane * e_.taps,
                 [&](int64_t pair) {
-                  const int64_t o = pair / e_.in_channels, c = pair % e_.in_channels;
+                  const int64_t o = pair / e_.group_in;
+                  const int64_t c = e_.FirstInput(o) + pair % e_.group_in;
                   for (int64_t tap = 0; tap < e_.taps; ++tap) {
                     double sum = 0;
                     for (int64_t n = 0; n < e_.batch; ++n) {

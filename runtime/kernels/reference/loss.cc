@@ -13,7 +13,9 @@ template <typename T>
 class LossKernel : public ReferencePrimitive {
  public:
   explicit LossKernel(const NodeSpec& node)
-      : classes_(InShape(node, 0).dim(-1)), rows_(InShape(node, 1).elements()) {}
+      : classes_(InShape(node, 0).dim(-1)),
+        rows_(InShape(node, 1).elements()),
+        smoothing_(node.attributes.Real("smoothing")) {}
 
   // Each row's loss, and whether it was right.
   size_t scratch_bytes() const override { return static_cast<size_t>(rows_) * sizeof(Row); }
@@ -48,20 +50,33 @@ class LossKernel : public ReferencePrimitive {
     const T share = static_cast<T>(1.0 / sum);
     for (int64_t c = 0; c < classes_; ++c) probabilities[c] *= share;
     if (label < 0 || label >= classes_) return {std::numeric_limits<double>::quiet_NaN(), 0};
-    const double loss =
-        std::log(sum) + static_cast<double>(*largest) - static_cast<double>(logits[label]);
+    const double loss = std::log(sum) + static_cast<double>(*largest) - Aim(logits, label);
     return {loss, largest - logits == label ? 1.0 : 0.0};
   }
 
+  // The sum of the logits, each times its target.
+  double Aim(const T* logits, int32_t label) const {
+    const double at_label = static_cast<double>(logits[label]);
+    if (smoothing_ == 0) return at_label;
+    const double mean =
+        SumOver(classes_, [&](int64_t c) { return logits[c]; }) / static_cast<double>(classes_);
+    return (1.0 - smoothing_) * at_label + smoothing_ * mean;
+  }
+
   int64_t classes_, rows_;
+  double smoothing_;
 };
 
-// (probabilities, labels, dloss) -> dlogits = dloss (p - 1 at the label).
+// (probabilities, labels, dloss) -> dlogits = dloss (p - target).
 template <typename T>
 class LossGradKernel : public ReferencePrimitive {
  public:
   explicit LossGradKernel(const NodeSpec& node)
-      : classes_(InShape(node, 0).dim(-1)), rows_(InShape(node, 1).elements()) {}
+      : classes_(InShape(node, 0).dim(-1)), rows_(InShape(node, 1).elements()) {
+    const double smoothing = node.attributes.Real("smoothing");
+    everywhere_ = static_cast<T>(smoothing / static_cast<double>(classes_));
+    at_label_ = static_cast<T>(1.0 - smoothing) + everywhere_;
+  }
 
   void Run(const Arguments& a) override {
     const T dloss = *a.in<T>(2);
@@ -70,12 +85,13 @@ class LossGradKernel : public ReferencePrimitive {
       T* dlogits = a.out<T>(0) + r * classes_;
       const int32_t label = a.in<int32_t>(1)[r];
       for (int64_t c = 0; c < classes_; ++c)
-        dlogits[c] = dloss * (p[c] - (c == label ? T(1) : T(0)));
+        dlogits[c] = dloss * (p[c] - (c == label ? at_label_ : everywhere_));
     });
   }
 
  private:
   int64_t classes_, rows_;
+  T everywhere_, at_label_;  // the target
 };
 
 }  // namespace

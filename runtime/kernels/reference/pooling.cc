@@ -41,6 +41,13 @@ class PoolKernel : public ReferencePrimitive {
     }
   }
 
+  // How many elements the mean of a window counts.
+  double Elements(bool count_padding, int64_t oh, int64_t ow) const {
+    if (count_padding) return static_cast<double>(w_.h.window * w_.w.window);
+    const Range rows = w_.h.Taps(oh), columns = w_.w.Taps(ow);
+    return static_cast<double>((rows.end - rows.begin) * (columns.end - columns.begin));
+  }
+
   // Where the window's largest input is; the first of equals, or the first NaN.
   template <typename T>
   int64_t Largest(const T* x, int64_t oh, int64_t ow) const {
@@ -88,35 +95,112 @@ template <typename T>
 class AvgPoolKernel : public PoolKernel {
  public:
   explicit AvgPoolKernel(const NodeSpec& node)
-      : PoolKernel(InShape(node, 0), OutShape(node, 0), node.attributes) {}
+      : PoolKernel(InShape(node, 0), OutShape(node, 0), node.attributes),
+        count_padding_(node.attributes.Int("count_padding") != 0) {}
   void Run(const Arguments& a) override {
-    const double share = 1.0 / static_cast<double>(w_.h.window * w_.w.window);
     ForPlanes([&](int64_t plane) {
       const T* x = a.in<T>(0) + plane * in_plane_;
       T* y = a.out<T>(0) + plane * out_plane_;
       ForPlaces([&](int64_t oh, int64_t ow) {
         double sum = 0;
         ForTaps(oh, ow, [&](int64_t at) { sum += static_cast<double>(x[at]); });
-        *y++ = static_cast<T>(sum * share);
+        *y++ = static_cast<T>(sum / Elements(count_padding_, oh, ow));
       });
     });
   }
+
+ private:
+  bool count_padding_;
 };
 
 template <typename T>
 class AvgPoolGradKernel : public PoolKernel {
  public:
   explicit AvgPoolGradKernel(const NodeSpec& node)
-      : PoolKernel(OutShape(node, 0), InShape(node, 0), node.attributes) {}
+      : PoolKernel(OutShape(node, 0), InShape(node, 0), node.attributes),
+        count_padding_(node.attributes.Int("count_padding") != 0) {}
   void Run(const Arguments& a) override {
-    const T share = T(1) / static_cast<T>(w_.h.window * w_.w.window);
     ForPlanes([&](int64_t plane) {
       const T* dy = a.in<T>(0) + plane * out_plane_;
       T* dx = a.out<T>(0) + plane * in_plane_;
       std::fill_n(dx, in_plane_, T(0));
       ForPlaces([&](int64_t oh, int64_t ow) {
-        const T part = *dy++ * share;
+        const T part = *dy++ / static_cast<T>(Elements(count_padding_, oh, ow));
         ForTaps(oh, ow, [&](int64_t at) { dx[at] += part; });
+      });
+    });
+  }
+
+ private:
+  bool count_padding_;
+};
+
+// What adaptive pooling and its gradient share: the windows follow from the two shapes.
+class AdaptiveKernel : public ReferencePrimitive {
+ protected:
+  AdaptiveKernel(const Shape& in, const Shape& out)
+      : planes_(in.Product(0, 2)),
+        in_h_(in.dim(2)),
+        in_w_(in.dim(3)),
+        out_h_(out.dim(2)),
+        out_w_(out.dim(3)) {}
+
+  static Range Places(int64_t o, int64_t in, int64_t out) {
+    return {o * in / out, ((o + 1) * in + out - 1) / out};
+  }
+
+  // Calls body(rows, columns) for each output place.
+  template <typename Body>
+  void ForWindows(const Body& body) const {
+    for (int64_t oh = 0; oh < out_h_; ++oh) {
+      for (int64_t ow = 0; ow < out_w_; ++ow)
+        body(Places(oh, in_h_, out_h_), Places(ow, in_w_, out_w_));
+    }
+  }
+
+  static double Elements(const Range& rows, const Range& columns) {
+    return static_cast<double>((rows.end - rows.begin) * (columns.end - columns.begin));
+  }
+
+  int64_t planes_, in_h_, in_w_, out_h_, out_w_;
+};
+
+template <typename T>
+class AdaptiveAvgPoolKernel : public AdaptiveKernel {
+ public:
+  explicit AdaptiveAvgPoolKernel(const NodeSpec& node)
+      : AdaptiveKernel(InShape(node, 0), OutShape(node, 0)) {}
+  void Run(const Arguments& a) override {
+    ParallelFor(planes_, in_h_ * in_w_ + out_h_ * out_w_, [&](int64_t plane) {
+      const T* x = a.in<T>(0) + plane * in_h_ * in_w_;
+      T* y = a.out<T>(0) + plane * out_h_ * out_w_;
+      ForWindows([&](const Range& rows, const Range& columns) {
+        double sum = 0;
+        for (int64_t i = rows.begin; i < rows.end; ++i) {
+          for (int64_t j = columns.begin; j < columns.end; ++j)
+            sum += static_cast<double>(x[i * in_w_ + j]);
+        }
+        *y++ = static_cast<T>(sum / Elements(rows, columns));
+      });
+    });
+  }
+};
+
+template <typename T>
+class AdaptiveAvgPoolGradKernel : public AdaptiveKernel {
+ public:
+  explicit AdaptiveAvgPoolGradKernel(const NodeSpec& node)
+      : AdaptiveKernel(OutShape(node, 0), InShape(node, 0)) {}
+  void Run(const Arguments& a) override {
+    ParallelFor(planes_, in_h_ * in_w_ + out_h_ * out_w_, [&](int64_t plane) {
+      const T* dy = a.in<T>(0) + plane * out_h_ * out_w_;
+      T* dx = a.out<T>(0) + plane * in_h_ * in_w_;
+      std::fill_n(dx, in_h_ * in_w_, T(0));
+      ForWindows([&](const Range& rows, const Range& columns) {
+        const T part = *dy++ / static_cast<T>(Elements(rows, columns));
+        for (int64_t i = rows.begin; i < rows.end; ++i) {
+          for (int64_t j = columns.begin; j < columns.end; ++j) dx[i * in_w_ + j] += part;
+        }
       });
     });
   }
@@ -124,6 +208,12 @@ class AvgPoolGradKernel : public PoolKernel {
 
 }  // namespace
 
+std::unique_ptr<Primitive> AdaptiveAvgPool2d(const NodeSpec& node) {
+  return MakeReal<AdaptiveAvgPoolKernel>(node);
+}
+std::unique_ptr<Primitive> AdaptiveAvgPool2dGrad(const NodeSpec& node) {
+  return MakeReal<AdaptiveAvgPoolGradKernel>(node);
+}
 std::unique_ptr<Primitive> MaxPool2d(const NodeSpec& node) {
   return MakeReal<MaxPoolKernel>(node);
 }

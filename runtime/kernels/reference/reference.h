@@ -13,6 +13,8 @@
 
 namespace ringmaster::kernels::reference {
 
+std::unique_ptr<Primitive> AdaptiveAvgPool2d(const NodeSpec& node);
+std::unique_ptr<Primitive> AdaptiveAvgPool2dGrad(const NodeSpec& node);
 std::unique_ptr<Primitive> Add(const NodeSpec& node);
 std::unique_ptr<Primitive> AvgPool2d(const NodeSpec& node);
 std::unique_ptr<Primitive> AvgPool2dGrad(const NodeSpec& node);
@@ -20,8 +22,11 @@ std::unique_ptr<Primitive> BatchNorm(const NodeSpec& node);
 std::unique_ptr<Primitive> BatchNormGrad(const NodeSpec& node);
 std::unique_ptr<Primitive> BatchNormInference(const NodeSpec& node);
 std::unique_ptr<Primitive> BatchNormInferenceGrad(const NodeSpec& node);
+std::unique_ptr<Primitive> BinaryCrossEntropy(const NodeSpec& node);
+std::unique_ptr<Primitive> BinaryCrossEntropyGrad(const NodeSpec& node);
 std::unique_ptr<Primitive> CausalAttention(const NodeSpec& node);
 std::unique_ptr<Primitive> CausalAttentionGrad(const NodeSpec& node);
+std::unique_ptr<Primitive> Concat(const NodeSpec& node);
 std::unique_ptr<Primitive> Constant(const NodeSpec& node);
 std::unique_ptr<Primitive> Conv2d(const NodeSpec& node);
 std::unique_ptr<Primitive> Conv2dGradInput(const NodeSpec& node);
@@ -35,14 +40,22 @@ std::unique_ptr<Primitive> GeluGrad(const NodeSpec& node);
 std::unique_ptr<Primitive> LayerNorm(const NodeSpec& node);
 std::unique_ptr<Primitive> LayerNormGrad(const NodeSpec& node);
 std::unique_ptr<Primitive> Linear(const NodeSpec& node);
+std::unique_ptr<Primitive> LogSoftmax(const NodeSpec& node);
+std::unique_ptr<Primitive> LogSoftmaxGrad(const NodeSpec& node);
 std::unique_ptr<Primitive> MatMul(const NodeSpec& node);
 std::unique_ptr<Primitive> MaxPool2d(const NodeSpec& node);
 std::unique_ptr<Primitive> MaxPool2dGrad(const NodeSpec& node);
+std::unique_ptr<Primitive> Nll(const NodeSpec& node);
+std::unique_ptr<Primitive> NllGrad(const NodeSpec& node);
+std::unique_ptr<Primitive> Pad(const NodeSpec& node);
 std::unique_ptr<Primitive> Relu(const NodeSpec& node);
 std::unique_ptr<Primitive> ReluGrad(const NodeSpec& node);
 std::unique_ptr<Primitive> Scale(const NodeSpec& node);
+std::unique_ptr<Primitive> Slice(const NodeSpec& node);
 std::unique_ptr<Primitive> SoftmaxCrossEntropy(const NodeSpec& node);
 std::unique_ptr<Primitive> SoftmaxCrossEntropyGrad(const NodeSpec& node);
+std::unique_ptr<Primitive> SquaredError(const NodeSpec& node);
+std::unique_ptr<Primitive> SquaredErrorGrad(const NodeSpec& node);
 std::unique_ptr<Primitive> SumTo(const NodeSpec& node);
 std::unique_ptr<Primitive> Tanh(const NodeSpec& node);
 std::unique_ptr<Primitive> TanhGrad(const NodeSpec& node);

@@ -1,0 +1,61 @@
+#include "runtime/device/available_memory.h"
+
+#include <filesystem>
+#include <fstream>
+
+#include <gtest/gtest.h>
+
+#include "common/temporary_folder.h"
+
+namespace ringmaster::device {
+namespace {
+
+class AvailableMemoryTest : public ::testing::Test {
+ protected:
+  void Write(const std::string& path, const std::string& content) {
+    const std::filesystem::path file = folder_.path().string() + path;
+    std::filesystem::create_directories(file.parent_path());
+    std::ofstream(file) << content;
+  }
+  std::optional<int64_t> Available() { return AvailableMemory(folder_.path().string()); }
+
+  void MachineHas(int64_t kib) {
+    Write("/proc/meminfo", "MemTotal:       24684096 kB\nMemAvailable:   " + std::to_string(kib) +
+                               " kB\nBuffers: 1 kB\n");
+  }
+
+ private:
+  const TemporaryFolder folder_ = TemporaryFolder::Make().value();
+};
+
+TEST_F(AvailableMemoryTest, IsTheMachinesWithoutAControlGroup) {
+  MachineHas(1000);
+  EXPECT_EQ(Available(), 1000 * 1024);
+}
+
+TEST_F(AvailableMemoryTest, IsWhatTheControlGroupHasLeftWhereThatIsLess) {
+  MachineHas(1000);
+  Write("/sys/fs/cgroup/memory.max", "500000\n");
+  Write("/sys/fs/cgroup/memory.current", "300000\n");
+  Write("/sys/fs/cgroup/memory.stat", "anon 250000\ninactive_file 20000\nactive_file 7\n");
+  EXPECT_EQ(Available(), 220'000);
+  Write("/sys/fs/cgroup/memory.max", "max\n");
+  EXPECT_EQ(Available(), 1000 * 1024);
+}
+
+TEST_F(AvailableMemoryTest, KnowsTheFirstVersionOfControlGroups) {
+  MachineHas(1000);
+  Write("/sys/fs/cgroup/memory/memory.limit_in_bytes", "400000\n");
+  Write("/sys/fs/cgroup/memory/memory.usage_in_bytes", "500000\n");
+  Write("/sys/fs/cgroup/memory/memory.stat", "inactive_file 1\ntotal_inactive_file 150000\n");
+  EXPECT_EQ(Available(), 50'000);
+  Write("/sys/fs/cgroup/memory/memory.stat", "");
+  EXPECT_EQ(Available(), 0);
+}
+
+TEST_F(AvailableMemoryTest, IsUnknownWhereTheSystemDoesNotSay) {
+  EXPECT_EQ(Available(), std::nullopt);
+}
+
+}  // namespace
+}  // namespace ringmaster::device

@@ -1,0 +1,101 @@
+// Pooling over [N, C, H, W].
+#include <fmt/format.h>
+
+#include "runtime/graph/ops.h"
+#include "runtime/graph/ops/definitions.h"
+#include "runtime/graph/ops/infer.h"
+
+namespace ringmaster::graph {
+namespace {
+
+std::vector<int64_t> Pair(std::array<int64_t, 2> p) {
+  return {p[0], p[1]};
+}
+
+Specs InferPool(const InferContext& context) {
+  RM_RETURN_IF_ERROR(CheckReal(context, 1, 1));
+  RM_RETURN_IF_ERROR(CheckRank(context, 0, 4, "x"));
+  RM_RETURN_IF_ERROR(CheckWindow(context.attributes));
+  const auto window = context.attributes.Ints("window"),
+             padding = context.attributes.Ints("padding");
+  if (padding[0] >= window[0] || padding[1] >= window[1]) {
+    return Misfit("the padding must be less than the window");
+  }
+  const Shape& x = context.inputs[0].shape;
+  const auto [h, w] = WindowResult(x, {window[0], window[1]}, context.attributes);
+  if (h < 1) return Misfit("the window is larger than the padded image");
+  return std::vector{ValueSpec{{x.dim(0), x.dim(1), h, w}, context.inputs[0].dtype}};
+}
+
+void MaxPoolGradient(GradientContext& c) {
+  c.SetGradient(0, c.graph().AddOne("max_pool2d_grad", c.attributes(),
+                                    {c.input(0), c.output_gradient(0)}, c.Name("x")));
+}
+
+void AvgPoolGradient(GradientContext& c) {
+  const Attributes& a = c.attributes();
+  const Attributes attributes = {{"window", a.Ints("window")},
+                                 {"stride", a.Ints("stride")},
+                                 {"padding", a.Ints("padding")},
+                                 {"count_padding", a.Int("count_padding")},
+                                 {"shape", ToInts(c.graph().shape(c.input(0)))}};
+  c.SetGradient(
+      0, c.graph().AddOne("avg_pool2d_grad", attributes, {c.output_gradient(0)}, c.Name("x")));
+}
+
+Specs InferAdaptive(const InferContext& context) {
+  RM_RETURN_IF_ERROR(CheckReal(context, 1, 1));
+  RM_RETURN_IF_ERROR(CheckRank(context, 0, 4, "x"));
+  const auto size = context.attributes.Ints("size");
+  const Shape& x = context.inputs[0].shape;
+  return std::vector{ValueSpec{{x.dim(0), x.dim(1), size[0], size[1]}, context.inputs[0].dtype}};
+}
+
+void AdaptiveGradient(GradientContext& c) {
+  const Attributes attributes = {{"shape", ToInts(c.graph().shape(c.input(0)))}};
+  c.SetGradient(0, c.graph().AddOne("adaptive_avg_pool2d_grad", attributes, {c.output_gradient(0)},
+                                    c.Name("x")));
+}
+
+}  // namespace
+
+constinit const OpDefinition kMaxPool2d{"max_pool2d", 1, InferPool, MaxPoolGradient};
+constinit const OpDefinition kMaxPool2dGrad{"max_pool2d_grad", 1, InferLikeFirst, nullptr};
+constinit const OpDefinition kAvgPool2d{"avg_pool2d", 1, InferPool, AvgPoolGradient};
+constinit const OpDefinition kAvgPool2dGrad{"avg_pool2d_grad", 1, InferFromAttribute, nullptr};
+constinit const OpDefinition kAdaptiveAvgPool2d{"adaptive_avg_pool2d", 1, InferAdaptive,
+                                                AdaptiveGradient};
+constinit const OpDefinition kAdaptiveAvgPool2dGrad{"adaptive_avg_pool2d_grad", 1,
+                                                    InferFromAttribute, nullptr};
+
+ValueId MaxPool2d(Graph& g, ValueId x, std::array<int64_t, 2> window, const PoolOptions& options,
+                  std::string_view name) {
+  return g.AddOne("max_pool2d",
+                  {{"window", Pair(window)},
+                   {"stride", Pair(options.stride)},
+                   {"padding", Pair(options.padding)}},
+                  {x}, name);
+}
+
+ValueId AvgPool2d(Graph& g, ValueId x, std::array<int64_t, 2> window, const PoolOptions& options,
+                  std::string_view name) {
+  return g.AddOne("avg_pool2d",
+                  {{"window", Pair(window)},
+                   {"stride", Pair(options.stride)},
+                   {"padding", Pair(options.padding)},
+                   {"count_padding", int64_t{options.count_padding}}},
+                  {x}, name);
+}
+
+ValueId AdaptiveAvgPool2d(Graph& g, ValueId x, std::array<int64_t, 2> size, std::string_view name) {
+  const Shape shape = g.shape(x);
+  if (shape.rank() == 4 && size[0] >= 1 && size[1] >= 1 && shape.dim(2) % size[0] == 0 &&
+      shape.dim(3) % size[1] == 0) {
+    const std::array<int64_t, 2> window = {shape.dim(2) / size[0], shape.dim(3) / size[1]};
+    if (window == std::array<int64_t, 2>{1, 1}) return x;
+    return AvgPool2d(g, x, window, {.stride = window}, name);
+  }
+  return g.AddOne("adaptive_avg_pool2d", {{"size", Pair(size)}}, {x}, name);
+}
+
+}  // namespace ringmaster::graph

@@ -1,0 +1,118 @@
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "runtime/kernels/reference/common.h"
+#include "runtime/kernels/reference/reference.h"
+
+namespace ringmaster::kernels::reference {
+namespace {
+
+template <typename T>
+class LogSoftmaxKernel : public ReferencePrimitive {
+ public:
+  explicit LogSoftmaxKernel(const NodeSpec& node)
+      : classes_(InShape(node, 0).dim(-1)), rows_(InShape(node, 0).elements() / classes_) {}
+
+  void Run(const Arguments& a) override {
+    ParallelFor(rows_, classes_ * 8, [&](int64_t r) {
+      const T* x = a.in<T>(0) + r * classes_;
+      T* y = a.out<T>(0) + r * classes_;
+      const double largest = static_cast<double>(*std::max_element(x, x + classes_));
+      double sum = 0;
+      for (int64_t c = 0; c < classes_; ++c) sum += std::exp(static_cast<double>(x[c]) - largest);
+      const double shift = largest + std::log(sum);
+      for (int64_t c = 0; c < classes_; ++c)
+        y[c] = static_cast<T>(static_cast<double>(x[c]) - shift);
+    });
+  }
+
+ private:
+  int64_t classes_, rows_;
+};
+
+// (y, dy) -> dx = dy - exp(y) * sum(dy).
+template <typename T>
+class LogSoftmaxGradKernel : public ReferencePrimitive {
+ public:
+  explicit LogSoftmaxGradKernel(const NodeSpec& node)
+      : classes_(InShape(node, 0).dim(-1)), rows_(InShape(node, 0).elements() / classes_) {}
+
+  void Run(const Arguments& a) override {
+    ParallelFor(rows_, classes_ * 8, [&](int64_t r) {
+      const T *y = a.in<T>(0) + r * classes_, *dy = a.in<T>(1) + r * classes_;
+      T* dx = a.out<T>(0) + r * classes_;
+      const T sum = static_cast<T>(SumOver(classes_, [&](int64_t c) { return dy[c]; }));
+      for (int64_t c = 0; c < classes_; ++c) dx[c] = dy[c] - std::exp(y[c]) * sum;
+    });
+  }
+
+ private:
+  int64_t classes_, rows_;
+};
+
+// (log-probabilities, labels) -> (minus their sum at the labels, number of labels with the
+// largest).
+template <typename T>
+class NllKernel : public ReferencePrimitive {
+ public:
+  explicit NllKernel(const NodeSpec& node)
+      : classes_(InShape(node, 0).dim(-1)), rows_(InShape(node, 1).elements()) {}
+
+  void Run(const Arguments& a) override {
+    double loss = 0, correct = 0;
+    for (int64_t r = 0; r < rows_; ++r) {
+      const T* scores = a.in<T>(0) + r * classes_;
+      const int32_t label = a.in<int32_t>(1)[r];
+      if (label < 0 || label >= classes_) {
+        loss = std::numeric_limits<double>::quiet_NaN();
+        continue;
+      }
+      loss -= static_cast<double>(scores[label]);
+      if (std::max_element(scores, scores + classes_) - scores == label) correct += 1;
+    }
+    *a.out<T>(0) = static_cast<T>(loss);
+    *a.out<T>(1) = static_cast<T>(correct);
+  }
+
+ private:
+  int64_t classes_, rows_;
+};
+
+// (dloss, labels) -> -dloss at the labels.
+template <typename T>
+class NllGradKernel : public ReferencePrimitive {
+ public:
+  explicit NllGradKernel(const NodeSpec& node)
+      : classes_(OutShape(node, 0).dim(-1)), rows_(InShape(node, 1).elements()) {}
+
+  void Run(const Arguments& a) override {
+    const T dloss = *a.in<T>(0);
+    ParallelFor(rows_, classes_, [&](int64_t r) {
+      T* to = a.out<T>(0) + r * classes_;
+      std::fill_n(to, classes_, T(0));
+      const int32_t label = a.in<int32_t>(1)[r];
+      if (label >= 0 && label < classes_) to[label] = -dloss;
+    });
+  }
+
+ private:
+  int64_t classes_, rows_;
+};
+
+}  // namespace
+
+std::unique_ptr<Primitive> LogSoftmax(const NodeSpec& node) {
+  return MakeReal<LogSoftmaxKernel>(node);
+}
+std::unique_ptr<Primitive> LogSoftmaxGrad(const NodeSpec& node) {
+  return MakeReal<LogSoftmaxGradKernel>(node);
+}
+std::unique_ptr<Primitive> Nll(const NodeSpec& node) {
+  return MakeReal<NllKernel>(node);
+}
+std::unique_ptr<Primitive> NllGrad(const NodeSpec& node) {
+  return MakeReal<NllGradKernel>(node);
+}
+
+}  // namespace ringmaster::kernels::reference

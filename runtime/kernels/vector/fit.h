@@ -1,0 +1,21 @@
+// Which nodes and processors the kernels of this folder are for. Internal to it.
+#ifndef RINGMASTER_RUNTIME_KERNELS_VECTOR_FIT_H_
+#define RINGMASTER_RUNTIME_KERNELS_VECTOR_FIT_H_
+
+#include <string>
+
+#include "runtime/kernels/kernel.h"
+
+namespace ringmaster::kernels::vector {
+
+class VectorPrimitive : public Primitive {
+ public:
+  std::string name() const override { return "vector/avx2"; }
+};
+
+// Whether the processor has AVX2 and FMA, and all inputs and outputs are f32.
+bool Fits(const NodeSpec& node);
+
+}  // namespace ringmaster::kernels::vector
+
+#endif  // RINGMASTER_RUNTIME_KERNELS_VECTOR_FIT_H_

@@ -1,0 +1,58 @@
+#include "runtime/kernels/vector/fit.h"
+#include "runtime/kernels/vector/product.h"
+#include "runtime/kernels/vector/vector.h"
+
+namespace ringmaster::kernels::vector {
+namespace {
+
+// Multiplications up to which a product is taken: beyond, oneDNN's blocking for caches wins.
+constexpr int64_t kMostWork = int64_t{1} << 22;
+
+int64_t Rows(const tensor::Shape& shape) {
+  return shape.Product(0, shape.rank() - 1);
+}
+
+class MatrixKernel : public VectorPrimitive {
+ public:
+  MatrixKernel(const Product& product, bool has_bias) : product_(product), has_bias_(has_bias) {}
+
+  size_t scratch_bytes() const override { return product_.scratch_bytes(); }
+  void Run(const Arguments& a) override {
+    product_.Run(a.in<float>(0), a.in<float>(1), has_bias_ ? a.in<float>(2) : nullptr,
+                 a.out<float>(0), static_cast<float*>(a.scratch));
+  }
+
+ private:
+  const Product product_;
+  const bool has_bias_;
+};
+
+std::unique_ptr<Primitive> Make(const NodeSpec& node, const Product& product, bool has_bias) {
+  if (!Fits(node) || product.m * product.n > kMostWork / product.k) return nullptr;
+  return std::make_unique<MatrixKernel>(product, has_bias);
+}
+
+}  // namespace
+
+std::unique_ptr<Primitive> Linear(const NodeSpec& node) {
+  const tensor::Shape &x = node.inputs[0].shape, &weight = node.inputs[1].shape;
+  return Make(
+      node,
+      {.m = Rows(x), .k = x.dim(-1), .n = weight.dim(0), .a = {x.dim(-1), 1}, .b = {1, x.dim(-1)}},
+      node.inputs.size() == 3);
+}
+
+std::unique_ptr<Primitive> MatMul(const NodeSpec& node) {
+  const tensor::Shape &a = node.inputs[0].shape, &b = node.inputs[1].shape;
+  const bool ta = node.attributes.Int("transpose_a") != 0,
+             tb = node.attributes.Int("transpose_b") != 0;
+  return Make(node,
+              {.m = ta ? a.dim(-1) : Rows(a),
+               .k = ta ? Rows(a) : a.dim(-1),
+               .n = tb ? Rows(b) : b.dim(-1),
+               .a = ta ? Strides{1, a.dim(-1)} : Strides{a.dim(-1), 1},
+               .b = tb ? Strides{1, b.dim(-1)} : Strides{b.dim(-1), 1}},
+              false);
+}
+
+}  // namespace ringmaster::kernels::vector

@@ -1,0 +1,40 @@
+// Where the processor is not one that the kernels of this folder are written for: none fits.
+#include "runtime/kernels/vector/vector.h"
+
+namespace ringmaster::kernels::vector {
+
+std::unique_ptr<Primitive> BatchNorm(const NodeSpec&) {
+  return nullptr;
+}
+std::unique_ptr<Primitive> BatchNormGrad(const NodeSpec&) {
+  return nullptr;
+}
+std::unique_ptr<Primitive> Conv2d(const NodeSpec&) {
+  return nullptr;
+}
+std::unique_ptr<Primitive> Conv2dGradInput(const NodeSpec&) {
+  return nullptr;
+}
+std::unique_ptr<Primitive> Conv2dGradWeight(const NodeSpec&) {
+  return nullptr;
+}
+std::unique_ptr<Primitive> Linear(const NodeSpec&) {
+  return nullptr;
+}
+std::unique_ptr<Primitive> MatMul(const NodeSpec&) {
+  return nullptr;
+}
+std::unique_ptr<Primitive> MaxPool2d(const NodeSpec&) {
+  return nullptr;
+}
+std::unique_ptr<Primitive> MaxPool2dGrad(const NodeSpec&) {
+  return nullptr;
+}
+std::unique_ptr<Primitive> Relu(const NodeSpec&) {
+  return nullptr;
+}
+std::unique_ptr<Primitive> ReluGrad(const NodeSpec&) {
+  return nullptr;
+}
+
+}  // namespace ringmaster::kernels::vector

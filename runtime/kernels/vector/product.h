@@ -1,0 +1,55 @@
+// A product of small matrices in registers: tiles of 6 x 16 elements, one fused multiply-add for
+// each step along the inner axis, after the micro-kernels of BLIS (Van Zee, van de Geijn: "BLIS: a
+// framework for rapidly instantiating BLAS functionality", 2015), without its blocking for caches.
+// Internal to this folder.
+#ifndef RINGMASTER_RUNTIME_KERNELS_VECTOR_PRODUCT_H_
+#define RINGMASTER_RUNTIME_KERNELS_VECTOR_PRODUCT_H_
+
+#include <cstddef>
+#include <cstdint>
+
+namespace ringmaster::kernels::vector {
+
+// How far apart the elements of neighbouring rows and columns are.
+struct Strides {
+  int64_t row = 0;
+  int64_t column = 0;
+};
+
+// Columns of a tile.
+inline constexpr int64_t kTileColumns = 16;
+
+// C = A B, plus a row added to every row of the result. A is m x k, B is k x n, C is m x n and
+// dense. Each element of C is a sum over k in order, the row's element added last.
+struct Product {
+  int64_t m = 0;
+  int64_t k = 0;
+  int64_t n = 0;
+  Strides a, b;
+
+  // Memory for Run: columns of B, side by side.
+  size_t scratch_bytes() const;
+  // `bias` may be null. Uses the process's threads where that pays.
+  void Run(const float* x, const float* w, const float* bias, float* y, float* scratch) const;
+  // The same on the calling thread alone, for those that share work among threads themselves.
+  void RunAlone(const float* x, const float* w, const float* bias, float* y, float* scratch) const;
+
+  // For products whose B is made piece by piece: y = A B, or y + A B, where B has at most
+  // kTileColumns columns that Pack has brought together, and y has kTileColumns. Takes n and b for
+  // those. One thread.
+  void RunPacked(const float* x, const float* packed, float* y, bool accumulate) const;
+
+ private:
+  int64_t panels() const { return (n + kTileColumns - 1) / kTileColumns; }
+  // One tile's columns of C.
+  void RunColumns(int64_t panel, const float* x, const float* w, const float* bias, float* y,
+                  float* scratch) const;
+};
+
+// Brings `columns` columns of a matrix of k rows together, at most kTileColumns: `to` gets
+// kTileColumns floats for each row, zeros behind the last column.
+void Pack(int64_t k, int64_t columns, Strides strides, const float* from, float* to);
+
+}  // namespace ringmaster::kernels::vector
+
+#endif  // RINGMASTER_RUNTIME_KERNELS_VECTOR_PRODUCT_H_

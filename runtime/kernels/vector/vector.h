@@ -1,0 +1,31 @@
+// Our own kernels for processors with AVX2 and FMA, for f32: small matrix products, for which
+// preparing a library's call takes longer than the product, and what is bound by memory. Each
+// function prepares one for a node, or gives null where the node or the processor does not fit;
+// off x86 it is always null.
+//
+// Each element of a result is computed by one thread in one order, so that the bits depend neither
+// on the number of threads nor on how work is shared among them.
+#ifndef RINGMASTER_RUNTIME_KERNELS_VECTOR_VECTOR_H_
+#define RINGMASTER_RUNTIME_KERNELS_VECTOR_VECTOR_H_
+
+#include <memory>
+
+#include "runtime/kernels/kernel.h"
+
+namespace ringmaster::kernels::vector {
+
+std::unique_ptr<Primitive> BatchNorm(const NodeSpec& node);
+std::unique_ptr<Primitive> BatchNormGrad(const NodeSpec& node);
+std::unique_ptr<Primitive> Conv2d(const NodeSpec& node);
+std::unique_ptr<Primitive> Conv2dGradInput(const NodeSpec& node);
+std::unique_ptr<Primitive> Conv2dGradWeight(const NodeSpec& node);
+std::unique_ptr<Primitive> Linear(const NodeSpec& node);
+std::unique_ptr<Primitive> MatMul(const NodeSpec& node);
+std::unique_ptr<Primitive> MaxPool2d(const NodeSpec& node);
+std::unique_ptr<Primitive> MaxPool2dGrad(const NodeSpec& node);
+std::unique_ptr<Primitive> Relu(const NodeSpec& node);
+std::unique_ptr<Primitive> ReluGrad(const NodeSpec& node);
+
+}  // namespace ringmaster::kernels::vector
+
+#endif  // RINGMASTER_RUNTIME_KERNELS_VECTOR_VECTOR_H_
