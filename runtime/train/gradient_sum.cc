@@ -1,84 +1,180 @@
 #include "runtime/train/gradient_sum.h"
 
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "common/status.h"
-#include "runtime/collectives/ordered_sum.h"
-#include "runtime/train/float_buffer.h"
+#include "proto/ringmaster/training/v1alpha1/trainer.api.h"
 
 namespace ringmaster::train {
 namespace {
 
 using collectives::Communicator;
-using collectives::OrderedSum;
-using collectives::ShardRange;
-using collectives::SumOrder;
+using collectives::OperationStats;
+using collectives::Phase;
+using collectives::Piece;
+using collectives::TimelineTrack;
 
-constexpr char kOperation[] = "step";
+// Of all gradients, or of one bucket of them, for messages and the timeline.
+std::string NameOf(const nn::Model& layout, Piece range) {
+  const std::string* first = nullptr;
+  const std::string* last = nullptr;
+  for (const nn::Parameter& parameter : layout.parameters) {
+    const size_t end = parameter.offset + static_cast<size_t>(parameter.shape.elements());
+    if (end <= range.offset || parameter.offset >= range.offset + range.count) continue;
+    if (first == nullptr) first = &parameter.name;
+    last = &parameter.name;
+  }
+  if (first == nullptr) return "gradients";
+  if (first == last) return fmt::format("gradients of {}", *first);
+  return fmt::format("gradients of {} to {}", *first, *last);
+}
 
-class TreeSum final : public GradientSum {
- public:
-  explicit TreeSum(const GradientSumOptions& options)
-      : options_(options),
-        sum_(options.shards, options.elements,
-             options.arrival_order ? SumOrder::kByRank : SumOrder::kTree) {}
+// Gradients from the last to the first, cut where the grid allows it.
+std::vector<Piece> CutGradients(size_t gradients, size_t bucket_floats) {
+  std::vector<Piece> pieces;
+  size_t end = gradients;
+  while (end > 0) {
+    const size_t wanted = end > bucket_floats ? end - bucket_floats : 0;
+    const size_t begin = wanted / kBucketGrid * kBucketGrid;
+    pieces.push_back({begin, end - begin});
+    end = begin;
+  }
+  return pieces;
+}
 
-  ShardRange owned() const override {
-    return collectives::OwnedShards(options_.shards, options_.world, options_.rank);
-  }
-  data::RowRange RowsOf(int shard) const override {
-    return data::ShardRows(options_.batch, options_.shards, shard);
-  }
-  absl::Status Add(int shard, std::span<const float> values) override {
-    return sum_.Add(shard, values);
-  }
-  absl::Status Reduce(Communicator& communicator, std::span<float> out) override {
-    RM_RETURN_IF_ERROR(sum_.Reduce(communicator, out, kOperation));
-    sum_.Clear();
-    return absl::OkStatus();
-  }
+// Where the tensors begin, the floats between them counted to the one before.
+std::vector<size_t> TensorsOf(const nn::Model& layout) {
+  std::vector<size_t> tensors;
+  for (const nn::Parameter& parameter : layout.parameters) tensors.push_back(parameter.offset);
+  if (tensors.empty()) tensors.push_back(0);
+  tensors.front() = 0;
+  return tensors;
+}
 
- private:
-  const GradientSumOptions options_;
-  OrderedSum<float> sum_;
-};
-
-// Each rank's slice of the batch is its one shard.
-class RingSum final : public GradientSum {
- public:
-  explicit RingSum(const GradientSumOptions& options)
-      : options_(options), mine_(options.elements) {}
-
-  ShardRange owned() const override { return {options_.rank, options_.rank + 1}; }
-  data::RowRange RowsOf(int shard) const override {
-    return data::ShardRows(options_.batch, options_.world, shard);
+OperationStats TotalOf(const Communicator& communicator) {
+  OperationStats total;
+  for (const OperationStats& stats : communicator.stats().by_kind) {
+    total.bytes_sent += stats.bytes_sent;
+    total.bytes_received += stats.bytes_received;
   }
-  absl::Status Add(int, std::span<const float> values) override {
-    std::copy(values.begin(), values.end(), mine_.span().begin());
-    return absl::OkStatus();
-  }
-  absl::Status Reduce(Communicator& communicator, std::span<float> out) override {
-    return communicator.Allreduce(collectives::Reduction::kSum, mine_.span(), out, kOperation);
-  }
-
- private:
-  const GradientSumOptions options_;
-  FloatBuffer mine_;
-};
+  return total;
+}
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<GradientSum>> MakeGradientSum(const GradientSumOptions& options) {
-  const int parts = options.shards == 0 ? options.world : options.shards;
-  if (parts > options.batch || options.world > parts) {
+absl::StatusOr<std::unique_ptr<GradientSum>> GradientSum::Create(const GradientSumOptions& options,
+                                                                 Communicator& communicator,
+                                                                 std::span<float> out) {
+  const int world = communicator.world();
+  const int parts = options.shards == 0 ? world : options.shards;
+  if (parts > options.batch || world > parts) {
     return absl::InvalidArgumentError(
         fmt::format("a batch of {} samples in {} shards cannot be shared by {} workers",
-                    options.batch, parts, options.world));
+                    options.batch, parts, world));
   }
-  if (options.shards == 0) return std::make_unique<RingSum>(options);
-  return std::make_unique<TreeSum>(options);
+  return std::unique_ptr<GradientSum>(new GradientSum(options, communicator, out));
+}
+
+GradientSum::GradientSum(const GradientSumOptions& options, Communicator& communicator,
+                         std::span<float> out)
+    : options_(options),
+      communicator_(communicator),
+      out_(out),
+      parts_(options.shards == 0 ? communicator.world() : options.shards),
+      owned_(collectives::OwnedShards(parts_, communicator.world(), communicator.rank())),
+      compressed_(NamesMethod(*options.config)) {
+  const size_t gradients = options.layout->parameter_floats;
+  const auto bucket_floats = static_cast<size_t>(options.config->bucket_bytes) / sizeof(float);
+  const bool whole =
+      options.config->bucket_bytes == 0 || gradients <= bucket_floats || !MayBeCut(*options.config);
+  if (whole && !compressed_) {
+    AddBucket({0, out.size()}, false, "gradients, statistics, loss and flags");
+    return;
+  }
+  for (const Piece& piece :
+       CutGradients(gradients, whole ? gradients : std::max(bucket_floats, kBucketGrid)))
+    AddBucket(piece, true, NameOf(*options.layout, piece));
+  AddBucket({gradients, out.size() - gradients}, false, "statistics, loss and flags");
+  // Alone there is nobody to wait for.
+  if (buckets_.size() > 2 && communicator.world() > 1) overlap_ = std::make_unique<TaskQueue>();
+}
+
+void GradientSum::AddBucket(Piece range, bool gradients, std::string name) {
+  BucketSumOptions options{.shards = parts_,
+                           .ring = options_.shards == 0,
+                           .arrival_order = options_.arrival_order,
+                           .elements = range.count,
+                           .batch = options_.batch,
+                           .tensors = TensorsOf(*options_.layout)};
+  for (int shard = 0; shard < parts_; ++shard) options.rows.push_back(RowsOf(shard));
+  buckets_.push_back(
+      {.range = range,
+       .name = std::move(name),
+       .gradients = gradients,
+       .sum = gradients ? MakeBucketSum(options, *options_.config) : MakeExactSum(options)});
+}
+
+data::RowRange GradientSum::RowsOf(int shard) const {
+  return data::ShardRows(options_.batch, parts_, shard);
+}
+
+absl::Status GradientSum::AddGradients(int shard, std::span<const float> contribution,
+                                       size_t from) {
+  while (buckets_[next_].gradients && buckets_[next_].range.offset >= from)
+    RM_RETURN_IF_ERROR(AddNext(shard, contribution));
+  return absl::OkStatus();
+}
+
+absl::Status GradientSum::Add(int shard, std::span<const float> contribution) {
+  while (next_ < buckets_.size()) RM_RETURN_IF_ERROR(AddNext(shard, contribution));
+  next_ = 0;
+  return absl::OkStatus();
+}
+
+absl::Status GradientSum::AddNext(int shard, std::span<const float> contribution) {
+  if (shard == owned_.begin && next_ == 0) before_ = TotalOf(communicator_);
+  Bucket& bucket = buckets_[next_++];
+  {
+    const TimelineTrack track(options_.timeline, bucket.name);
+    const Phase phase("fuse");
+    RM_RETURN_IF_ERROR(
+        bucket.sum->Add(shard, contribution.subspan(bucket.range.offset, bucket.range.count)));
+  }
+  bucket.ready = std::chrono::steady_clock::now();
+  if (shard + 1 == owned_.end && overlap_ != nullptr)
+    overlap_->Add([this, &bucket] { return ReduceBucket(bucket); });
+  return absl::OkStatus();
+}
+
+absl::Status GradientSum::ReduceBucket(Bucket& bucket) {
+  if (options_.timeline != nullptr)
+    options_.timeline->Add(bucket.name, "wait", bucket.ready, std::chrono::steady_clock::now());
+  const TimelineTrack track(options_.timeline, bucket.name);
+  const Phase phase("reduce");
+  return bucket.sum->Reduce(communicator_, out_.subspan(bucket.range.offset, bucket.range.count),
+                            bucket.name);
+}
+
+absl::StatusOr<ReductionTraffic> GradientSum::Reduce() {
+  if (overlap_ != nullptr) {
+    RM_RETURN_IF_ERROR(overlap_->Wait());
+  } else {
+    for (Bucket& bucket : buckets_) RM_RETURN_IF_ERROR(ReduceBucket(bucket));
+  }
+  const OperationStats after = TotalOf(communicator_);
+  ReductionTraffic traffic{.sent = after.bytes_sent - before_.bytes_sent,
+                           .received = after.bytes_received - before_.bytes_received};
+  const auto world = static_cast<uint64_t>(communicator_.world());
+  const uint64_t plain = 2 * (world - 1) * out_.size_bytes() / world;
+  if (compressed_ && plain > traffic.sent) traffic.saved = plain - traffic.sent;
+  return traffic;
+}
+
+void GradientSum::Commit() {
+  for (Bucket& bucket : buckets_) bucket.sum->Commit();
 }
 
 }  // namespace ringmaster::train

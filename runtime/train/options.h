@@ -6,6 +6,7 @@
 #include <string>
 
 #include "common/clock.h"
+#include "runtime/collectives/algorithm.h"
 #include "runtime/kernels/kernel.h"
 
 namespace ringmaster::train {
@@ -22,6 +23,7 @@ struct DebugSwitches {
 struct SessionOptions {
   std::string workspace = ".";  // what relative paths start from
   std::string job;              // "namespace/name"
+  std::string worker;           // the pod's name, for the timeline; its rank where empty
   std::string listen =
       "127.0.0.1:0";  // numeric address:port for the peers; port 0 takes a free one
   kernels::Selection kernels = kernels::Selection::kFastest;
@@ -32,6 +34,8 @@ struct SessionOptions {
   // collectives::CommunicatorOptions.
   std::chrono::milliseconds connect_timeout{60'000};
   std::chrono::milliseconds operation_timeout{60'000};
+  // What the collectives take; see collectives::CommunicatorOptions.
+  collectives::Algorithm algorithm = collectives::Algorithm::kAuto;
   // How long to wait for the next round: the operator may have to find a machine first.
   Duration round_timeout = std::chrono::hours(2);
   // How long the last checkpoint may take to reach the disk.

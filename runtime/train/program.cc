@@ -102,10 +102,12 @@ absl::StatusOr<SessionOptions> ReadOptions() {
   options.workspace = env::GetString(contract::kEnvWorkspace);
   options.job = fmt::format("{}/{}", env::GetString(contract::kEnvNamespace),
                             env::GetString(contract::kEnvJob));
+  options.worker = env::GetString(contract::kEnvPodName);
   options.listen = HostPort(Address(), contract::kWorkerPort);
   RM_ASSIGN_OR_RETURN(options.operation_timeout, ReadPeerTimeout());
   // A peer that computes opens the round only after its step.
   options.connect_timeout = std::max(options.connect_timeout, options.operation_timeout);
+  RM_ASSIGN_OR_RETURN(options.algorithm, collectives::AlgorithmFromEnvironment());
   constexpr char kForceKernels[] = "RINGMASTER_FORCE_KERNELS";
   const std::string forced = env::GetString(kForceKernels);
   if (!kernels::ParseSelection(forced, &options.kernels)) {

@@ -27,20 +27,12 @@ void ProgressMeter::ShardsComputed(int64_t own_samples) {
   metrics_.samples.Increment(static_cast<double>(own_samples));
 }
 
-void ProgressMeter::Reduced(const collectives::CommunicatorStats& stats) {
+void ProgressMeter::Reduced(const ReductionTraffic& traffic) {
   allreduce_seconds_ = Seconds(Now() - computed_);
   metrics_.allreduce_seconds.Observe(allreduce_seconds_);
-  uint64_t sent = 0;
-  uint64_t received = 0;
-  for (const auto kind :
-       {collectives::OperationKind::kOrderedSum, collectives::OperationKind::kAllreduce}) {
-    sent += stats.of(kind).bytes_sent;
-    received += stats.of(kind).bytes_received;
-  }
-  metrics_.sent_bytes.Increment(static_cast<double>(sent - sent_));
-  metrics_.received_bytes.Increment(static_cast<double>(received - received_));
-  sent_ = sent;
-  received_ = received;
+  metrics_.sent_bytes.Increment(static_cast<double>(traffic.sent));
+  metrics_.received_bytes.Increment(static_cast<double>(traffic.received));
+  metrics_.saved_bytes.Increment(static_cast<double>(traffic.saved));
 }
 
 void ProgressMeter::Committed(const Replica& replica, bool skipped) {

@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "common/clock.h"
-#include "runtime/collectives/communicator.h"
+#include "runtime/train/gradient_sum.h"
 #include "runtime/train/messages.h"
 #include "runtime/train/replica.h"
 #include "runtime/train/trainer_metrics.h"
@@ -21,7 +21,7 @@ class ProgressMeter {
   // In this order, each step.
   void StepBegins();
   void ShardsComputed(int64_t own_samples);
-  void Reduced(const collectives::CommunicatorStats& stats);
+  void Reduced(const ReductionTraffic& traffic);
   void Committed(const Replica& replica, bool skipped);
 
   // Whether it is time for the next progress event.
@@ -40,8 +40,6 @@ class ProgressMeter {
   double compute_seconds_ = 0;
   double allreduce_seconds_ = 0;
   double samples_per_second_ = 0;
-  uint64_t sent_ = 0;
-  uint64_t received_ = 0;
 };
 
 }  // namespace ringmaster::train

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 #include <utility>
 
 #include <fmt/format.h>
@@ -18,10 +17,6 @@ namespace {
 // How often the ranks ask one another whether the last checkpoint is on disk.
 constexpr Duration kAskPeriod = std::chrono::seconds(1);
 
-bool AllFinite(std::span<const float> values) {
-  return std::all_of(values.begin(), values.end(), [](float v) { return std::isfinite(v); });
-}
-
 }  // namespace
 
 RoundRunner::RoundRunner(const RoundContext& context, const Round& round,
@@ -29,11 +24,6 @@ RoundRunner::RoundRunner(const RoundContext& context, const Round& round,
     : context_(context),
       round_(round),
       communicator_(communicator),
-      stream_(context.workload.seed(), context.workload.train().size()),
-      samples_(static_cast<size_t>(context.workload.batch())),
-      positions_(samples_.size()),
-      total_(StepVector<float>::Size(context.workload.layout())),
-      own_statistics_(context.workload.layout().state_floats),
       meter_(context.workload, context.metrics, context.options.progress_period) {}
 
 absl::StatusOr<std::optional<Ending>> RoundRunner::Run() {
@@ -45,9 +35,9 @@ absl::StatusOr<std::optional<Ending>> RoundRunner::Run() {
 absl::Status RoundRunner::Train() {
   RM_RETURN_IF_ERROR(AgreeOnWorkload());
   RM_RETURN_IF_ERROR(Restore());
-  RM_RETURN_IF_ERROR(PrepareSum());
+  RM_RETURN_IF_ERROR(PrepareSteps());
   while (!done()) {
-    RM_ASSIGN_OR_RETURN(const Decisions decided, Step());
+    RM_ASSIGN_OR_RETURN(const StepFlags decided, Step());
     if (EvaluationIsDue()) RM_RETURN_IF_ERROR(Evaluate());
     if (decided.drain && !done()) return LeaveDrained();
     if (decided.part && !done()) return Part();
@@ -95,91 +85,51 @@ absl::Status RoundRunner::Restore() {
   return absl::OkStatus();
 }
 
-absl::Status RoundRunner::PrepareSum() {
-  auto sum = MakeGradientSum({.shards = round_.shards,
-                              .batch = context_.workload.batch(),
-                              .elements = total_.size(),
-                              .world = communicator_.world(),
-                              .rank = communicator_.rank(),
-                              .arrival_order = context_.options.debug.arrival_order});
-  if (!sum.ok()) return End(contract::kExitBadConfig, Message(sum.status()));
-  sum_ = *std::move(sum);
+absl::Status RoundRunner::PrepareSteps() {
+  auto steps = StepRunner::Create({.workload = context_.workload,
+                                   .replica = context_.replica,
+                                   .shards = context_.shards,
+                                   .debug = context_.options.debug,
+                                   .timeline = context_.timeline},
+                                  round_.shards, communicator_);
+  if (!steps.ok()) return End(contract::kExitBadConfig, Message(steps.status()));
+  steps_ = *std::move(steps);
   return absl::OkStatus();
 }
 
-absl::StatusOr<RoundRunner::Decisions> RoundRunner::Step() {
+StepFlags RoundRunner::Wanted() const {
+  const bool alone = context_.inbox.draining_alone();
+  return {.drain = context_.inbox.draining() && !alone,
+          .part = alone,
+          .checkpoint = context_.inbox.checkpoint_requested() ||
+                        (round_.rank == 0 && context_.checkpointer.DueByTime())};
+}
+
+absl::StatusOr<StepFlags> RoundRunner::Step() {
+  const collectives::TimelineTrack track(context_.timeline, "step");
   meter_.StepBegins();
-  const uint64_t first = data::FirstPosition(context_.replica.step(), context_.workload.batch());
-  stream_.Read(first, samples_);
-  std::iota(positions_.begin(), positions_.end(), first);
-  checkpoint_wanted_ = context_.inbox.checkpoint_requested() ||
-                       (round_.rank == 0 && context_.checkpointer.DueByTime());
-  RM_RETURN_IF_ERROR(ComputeShards());
-  meter_.ShardsComputed(own_samples_);
-  RM_RETURN_IF_ERROR(sum_->Reduce(communicator_, total_.span()));
-  meter_.Reduced(communicator_.stats());
-  const StepVector<const float> sums(context_.workload.layout(), total_.span());
-  RM_RETURN_IF_ERROR(Commit(sums));
-  const Decisions decided{.drain = sums[Scalar::kDrain] > 0,
-                          .part = sums[Scalar::kPart] > 0,
-                          .checkpoint = sums[Scalar::kCheckpoint] > 0};
+  const absl::Status computed = steps_->Compute([this] { return Wanted(); });
+  if (!computed.ok()) return End(ExitCodeFor(computed), Message(computed));
+  meter_.ShardsComputed(steps_->own_samples());
+  RM_ASSIGN_OR_RETURN(const ReductionTraffic traffic, steps_->Reduce());
+  meter_.Reduced(traffic);
+  RM_RETURN_IF_ERROR(Commit());
+  const StepFlags decided = steps_->flags();
   // A request that came while the step was computed is met by the same checkpoint.
   if (decided.checkpoint) context_.inbox.CheckpointRequestIsMet();
   return decided;
 }
 
-absl::Status RoundRunner::ComputeShards() {
-  const collectives::ShardRange owned = sum_->owned();
-  std::fill(own_statistics_.span().begin(), own_statistics_.span().end(), 0.0F);
-  own_samples_ = 0;
-  const auto first_row = static_cast<uint64_t>(sum_->RowsOf(owned.begin).begin);
-  if (context_.options.debug.local_streams) {
-    for (uint64_t& position : positions_) position -= first_row;
-  }
-  for (int shard = owned.begin; shard < owned.end; ++shard) {
-    const data::RowRange rows = sum_->RowsOf(shard);
-    RM_ASSIGN_OR_RETURN(const StepVector<float> contribution,
-                        context_.shards.Run(rows, samples_, positions_));
-    SetFlags(shard, contribution);
-    RM_RETURN_IF_ERROR(sum_->Add(shard, contribution.all()));
-    own_samples_ += rows.size();
-    if (!context_.options.debug.local_statistics) continue;
-    std::transform(contribution.statistics().begin(), contribution.statistics().end(),
-                   own_statistics_.span().begin(), own_statistics_.span().begin(),
-                   std::plus<float>());
-  }
-  return absl::OkStatus();
-}
-
-// A rank's flags travel once, with its first shard.
-void RoundRunner::SetFlags(int shard, const StepVector<float>& contribution) {
-  if (shard != sum_->owned().begin) return;
-  const bool alone = context_.inbox.draining_alone();
-  contribution[Scalar::kDrain] = context_.inbox.draining() && !alone ? 1.0F : 0.0F;
-  contribution[Scalar::kPart] = alone ? 1.0F : 0.0F;
-  contribution[Scalar::kCheckpoint] = checkpoint_wanted_ ? 1.0F : 0.0F;
-}
-
-absl::Status RoundRunner::Commit(const StepVector<const float>& sums) {
-  const double loss = sums[Scalar::kLoss] / context_.workload.labels_per_batch();
-  const bool finite =
-      std::isfinite(loss) && AllFinite(sums.gradients()) && AllFinite(sums.statistics());
+absl::Status RoundRunner::Commit() {
+  const bool finite = steps_->finite();
   const auto policy = context_.workload.config().non_finite_loss;
   if (!finite && policy != training::v1alpha1::NonFiniteLoss::kSkip) {
     return End(contract::kExitDiverged,
                fmt::format("the loss, a gradient or a statistic is not a finite number in step {} "
                            "(loss {}): lower the learning rate, or set nonFiniteLoss: Skip",
-                           step() + 1, loss));
+                           step() + 1, steps_->mean_loss()));
   }
-  StepSums step_sums{.gradients = sums.gradients(),
-                     .statistics = sums.statistics(),
-                     .statistics_samples = context_.workload.batch(),
-                     .mean_loss = loss};
-  if (context_.options.debug.local_statistics) {
-    step_sums.statistics = own_statistics_.span();
-    step_sums.statistics_samples = own_samples_;
-  }
-  RM_RETURN_IF_ERROR(context_.replica.Commit(step_sums, samples_, !finite));
+  RM_RETURN_IF_ERROR(steps_->Commit(!finite));
   meter_.Committed(context_.replica, !finite);
   if (!finite) log::Warning("step left out: its loss is not finite", {{"step", step()}});
   return absl::OkStatus();

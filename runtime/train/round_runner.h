@@ -11,20 +11,19 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "absl/status/statusor.h"
 #include "runtime/collectives/communicator.h"
-#include "runtime/data/sample_stream.h"
+#include "runtime/collectives/timeline.h"
 #include "runtime/train/checkpointer.h"
 #include "runtime/train/ending.h"
 #include "runtime/train/evaluator.h"
-#include "runtime/train/gradient_sum.h"
 #include "runtime/train/inbox.h"
 #include "runtime/train/options.h"
 #include "runtime/train/progress_meter.h"
 #include "runtime/train/replica.h"
 #include "runtime/train/shard_runner.h"
+#include "runtime/train/step_runner.h"
 
 namespace ringmaster::train {
 
@@ -39,6 +38,7 @@ struct RoundContext {
   Inbox& inbox;
   EventSink& events;
   TrainerMetrics& metrics;
+  collectives::Timeline* timeline;  // null: none is kept
 };
 
 // Lives for one Run, on the session's thread.
@@ -53,21 +53,14 @@ class RoundRunner {
   absl::StatusOr<std::optional<Ending>> Run();
 
  private:
-  // What the ranks decided together in a step.
-  struct Decisions {
-    bool drain = false;  // all leave
-    bool part = false;   // some leave
-    bool checkpoint = false;
-  };
-
   absl::Status Train();
   absl::Status AgreeOnWorkload();
   absl::Status Restore();
-  absl::Status PrepareSum();
-  absl::StatusOr<Decisions> Step();
-  absl::Status ComputeShards();
-  void SetFlags(int shard, const StepVector<float>& contribution);
-  absl::Status Commit(const StepVector<const float>& sums);
+  absl::Status PrepareSteps();
+  // What this rank wants of all.
+  StepFlags Wanted() const;
+  absl::StatusOr<StepFlags> Step();
+  absl::Status Commit();
   absl::Status Evaluate();
   bool EvaluationIsDue() const;
   Duration Patience() const;
@@ -84,14 +77,7 @@ class RoundRunner {
   const RoundContext& context_;
   const Round& round_;
   collectives::Communicator& communicator_;
-  std::unique_ptr<GradientSum> sum_;
-  data::SampleStream stream_;
-  std::vector<uint32_t> samples_;    // of the whole batch
-  std::vector<uint64_t> positions_;  // their places in the stream
-  FloatBuffer total_;
-  FloatBuffer own_statistics_;  // DebugSwitches::local_statistics
-  int64_t own_samples_ = 0;
-  bool checkpoint_wanted_ = false;
+  std::unique_ptr<StepRunner> steps_;
   ProgressMeter meter_;
   std::optional<Ending> ending_;
   bool parted_ = false;  // the others go, and this worker waits for the next round

@@ -5,10 +5,13 @@
 #include <string>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "common/contract.h"
 #include "common/log.h"
 #include "common/status.h"
 #include "proto/ringmaster/training/v1alpha1/training_job.api.h"
+#include "runtime/device/available_memory.h"
 #include "runtime/device/threads.h"
 #include "runtime/train/checkpointer.h"
 #include "runtime/train/evaluator.h"
@@ -22,6 +25,8 @@ namespace {
 
 // Where checkpoints go when nobody says: beside the data.
 constexpr char kDefaultDirectory[] = "checkpoints";
+// In the checkpoints' folder, which is the one place of a job that a worker may write to.
+constexpr char kTimelineFolder[] = "timeline";
 
 CheckpointPlan PlanFor(const training::v1alpha1::Checkpoint& config,
                        const SessionOptions& options) {
@@ -41,6 +46,11 @@ Ending Failure(int exit_code, const absl::Status& status) {
 int ExitCodeForData(const absl::Status& status) {
   return absl::IsInternal(status) || absl::IsResourceExhausted(status) ? ExitCodeFor(status)
                                                                        : contract::kExitBadData;
+}
+
+// Another time, or on another machine, there may be more memory.
+int ExitCodeForModel(const absl::Status& status) {
+  return absl::IsResourceExhausted(status) ? ExitCodeFor(status) : contract::kExitBadModel;
 }
 
 }  // namespace
@@ -84,6 +94,7 @@ Ending Session::Run() {
         .message = "out of memory: the data, the model or the batch is too large for this worker"};
   }
   communicator_.reset();  // the peers hear of it now, whatever the checkpoints' writer still does
+  timeline_.reset();      // the program may not live to take the session down
   return ending;
 }
 
@@ -116,8 +127,10 @@ std::optional<Ending> Session::Prepare() {
   absl::StatusOr<Workload> workload = Workload::Load(config_.trainer, options_.workspace);
   if (!workload.ok()) return Failure(ExitCodeForData(workload.status()), workload.status());
   parts_ = std::make_unique<Parts>(*std::move(workload), config_, options_, events_, metrics_);
-  if (const absl::Status model = parts_->workload.CheckModel(options_.kernels); !model.ok()) {
-    return Failure(contract::kExitBadModel, model);
+  if (const absl::Status model =
+          parts_->workload.CheckModel(options_.kernels, device::AvailableMemory());
+      !model.ok()) {
+    return Failure(ExitCodeForModel(model), model);
   }
   if (const absl::Status made = parts_->MakeReplica(options_.kernels); !made.ok()) {
     return Failure(contract::kExitBadConfig, made);
@@ -157,6 +170,20 @@ Ending Session::LeaveWithoutRound() {
   return {.exit_code = contract::kExitOk, .message = "drained between rounds: " + inbox_.reason()};
 }
 
+// One file for all rounds. Training goes on without it.
+void Session::OpenTimeline(int rank) {
+  if (!config_.trainer.gradients.timeline || timeline_ != nullptr) return;
+  const std::string name = options_.worker.empty() ? fmt::format("{}", rank) : options_.worker;
+  auto timeline = collectives::Timeline::Open(
+      PlanFor(config_.checkpoint, options_).directory / kTimelineFolder / (name + ".json"), rank,
+      name);
+  if (timeline.ok()) {
+    timeline_ = *std::move(timeline);
+  } else {
+    log::Warning("no timeline is written", {{"error", timeline.status()}});
+  }
+}
+
 std::optional<Ending> Session::RunRound(const Round& round) {
   round_ = round.number;
   metrics_.rounds.Increment();
@@ -168,12 +195,17 @@ std::optional<Ending> Session::RunRound(const Round& round) {
   options.key = round.key;
   options.connect_timeout = options_.connect_timeout;
   options.operation_timeout = options_.operation_timeout;
+  options.algorithm = options_.algorithm;
+  // No virtual shards is the plain ring, whatever would be faster.
+  if (options.algorithm == collectives::Algorithm::kAuto && round.shards == 0)
+    options.algorithm = collectives::Algorithm::kRing;
   communicator_.reset();
   auto communicator = collectives::Communicator::Create(options, *listener_);
   if (!communicator.ok()) {
     return Failure(ExitCodeFor(communicator.status()), communicator.status());
   }
   communicator_ = *std::move(communicator);
+  OpenTimeline(round.rank);
   const Inbox::Interrupt interrupt(
       inbox_, [this](const std::string& reason) { communicator_->Abort(reason); });
   const RoundContext context{.options = options_,
@@ -184,17 +216,20 @@ std::optional<Ending> Session::RunRound(const Round& round) {
                              .checkpointer = parts_->checkpointer,
                              .inbox = inbox_,
                              .events = events_,
-                             .metrics = metrics_};
+                             .metrics = metrics_,
+                             .timeline = timeline_.get()};
   absl::StatusOr<std::optional<Ending>> ending = RoundRunner(context, round, *communicator_).Run();
   if (ending.ok()) return *std::move(ending);
   return AfterFailure(round, ending.status());
 }
 
 std::optional<Ending> Session::AfterFailure(const Round& round, const absl::Status& status) {
-  if (inbox_.RoundIsOver()) return std::nullopt;
+  const bool over = inbox_.RoundIsOver();
   // The communicator is whole: the error is this worker's own.
-  if (communicator_->status().ok()) return Failure(ExitCodeFor(status), status);
+  if (!over && communicator_->status().ok()) return Failure(ExitCodeFor(status), status);
+  // Whether the operator's word or the broken connection came first.
   metrics_.rounds_lost.Increment();
+  if (over) return std::nullopt;
   log::Warning("round lost", {{"round", round.number}, {"error", status}});
   events_.Send(round.number,
                PeerLost{.rank = communicator_->suspect(), .message = Message(status)});

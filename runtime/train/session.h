@@ -20,6 +20,7 @@
 
 #include "common/metrics.h"
 #include "runtime/collectives/communicator.h"
+#include "runtime/collectives/timeline.h"
 #include "runtime/collectives/transport/tcp/listener.h"
 #include "runtime/train/ending.h"
 #include "runtime/train/inbox.h"
@@ -54,6 +55,7 @@ class Session {
   std::optional<Ending> Prepare();
   std::optional<Ending> OpenListener();
   std::optional<Ending> RunRound(const Round& round);
+  void OpenTimeline(int rank);
   Ending LeaveWithoutRound();
   std::optional<Ending> AfterFailure(const Round& round, const absl::Status& status);
 
@@ -64,6 +66,7 @@ class Session {
   TrainerMetrics metrics_;
   int64_t round_ = 0;
   std::unique_ptr<Parts> parts_;
+  std::unique_ptr<collectives::Timeline> timeline_;  // where the configuration asks for one
   std::unique_ptr<collectives::tcp::Listener> listener_;
   std::unique_ptr<collectives::Communicator> communicator_;  // uses listener_
 };

@@ -110,6 +110,22 @@ TEST_F(SessionTest, NamesTheLayerWhoseResultNoMemoryHolds) {
   EXPECT_THAT(ending.message, AllOf(HasSubstr("padded"), HasSubstr("too large")));
 }
 
+TEST_F(SessionTest, RefusesAModelThatTheMachineHasNoMemoryFor) {
+  training::v1alpha1::Layer flatten, wide, narrow;
+  flatten.flatten.emplace();
+  wide.linear.emplace();
+  wide.linear->features = 900'000'000;  // 230 GB of weights
+  narrow.linear.emplace();
+  narrow.linear->features = 4;
+  job_.config.trainer.model.zoo.reset();
+  job_.config.trainer.model.sequential.emplace();
+  job_.config.trainer.model.sequential->layers = {flatten, wide, narrow};
+  const Ending ending = EndingOfOne();
+  EXPECT_EQ(ending.exit_code, contract::kExitNoResource);
+  EXPECT_THAT(ending.message, AllOf(HasSubstr("the model needs at least "),
+                                    HasSubstr("745.20 GB for weights and gradients")));
+}
+
 TEST_F(SessionTest, NamesAWorkerWithOtherData) {
   const DigitsJob other;
   other.AppendSample();

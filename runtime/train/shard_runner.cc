@@ -29,17 +29,35 @@ absl::StatusOr<ShardRunner::Prepared*> ShardRunner::PreparedFor(int64_t samples)
   RM_RETURN_IF_ERROR(nn::BindParameters(model, weights_, executor));
   RM_RETURN_IF_ERROR(nn::BindGradients(model, out.gradients(), executor));
   RM_RETURN_IF_ERROR(nn::BindStatistics(model, out.statistics(), executor));
+  for (size_t i = 0; i < model.parameters.size(); ++i) {
+    RM_RETURN_IF_ERROR(
+        executor.OnComplete(model.parameters[i].gradient, [this, i] { Complete(i); }));
+  }
   return &prepared_.emplace(samples, std::move(made)).first->second;
+}
+
+// Backward goes from the last parameter to the first, not always strictly.
+void ShardRunner::Complete(size_t parameter) {
+  if (*ready_ == nullptr) return;
+  complete_[parameter] = true;
+  const size_t before = complete_from_;
+  while (complete_from_ > 0 && complete_[complete_from_ - 1]) --complete_from_;
+  if (complete_from_ == before) return;
+  (*ready_)(contribution_.span(), workload_.layout().parameters[complete_from_].offset);
 }
 
 absl::StatusOr<StepVector<float>> ShardRunner::Run(data::RowRange range,
                                                    std::span<const uint32_t> samples,
-                                                   std::span<const uint64_t> positions) {
+                                                   std::span<const uint64_t> positions,
+                                                   const GradientsReady& ready) {
   RM_ASSIGN_OR_RETURN(Prepared * prepared, PreparedFor(range.size()));
   const auto begin = static_cast<size_t>(range.begin);
   const auto count = static_cast<size_t>(range.size());
   RM_RETURN_IF_ERROR(
       workload_.train().Fill(samples.subspan(begin, count), prepared->inputs, prepared->labels));
+  ready_ = &ready;
+  complete_from_ = workload_.layout().parameters.size();
+  complete_.assign(complete_from_, false);
   RM_RETURN_IF_ERROR(prepared->executor->Run(
       {.seed = workload_.seed(), .sample_positions = positions.subspan(begin, count)}));
   const StepVector<float> out(workload_.layout(), contribution_.span());
@@ -50,6 +68,10 @@ absl::StatusOr<StepVector<float>> ShardRunner::Run(data::RowRange range,
   out[Scalar::kPart] = 0;
   out[Scalar::kCheckpoint] = 0;
   return out;
+}
+
+void ShardRunner::SetProfile(int64_t samples, graph::Profile* profile) {
+  prepared_.at(samples).executor->SetProfile(profile);
 }
 
 }  // namespace ringmaster::train

@@ -10,6 +10,7 @@
 #define RINGMASTER_RUNTIME_TRAIN_SHARD_RUNNER_H_
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <span>
@@ -51,6 +52,10 @@ class StepVector {
   std::span<Float> values_;
 };
 
+// Told during a shard's backward pass: the gradients from float `from` of the vector on are final.
+// `from` falls from call to call.
+using GradientsReady = std::function<void(std::span<const float> contribution, size_t from)>;
+
 class ShardRunner {
  public:
   // `weights` are the replica's, read by every Run.
@@ -58,9 +63,14 @@ class ShardRunner {
 
   // Computes rows `range` of a batch, of which `samples` are all the rows' samples and `positions`
   // their places in the sample stream. The first shard of a new size prepares its kernels. The
-  // result is this object's memory, overwritten by the next call; its flags are zero.
+  // result is this object's memory, overwritten by the next call; its flags are zero. `ready`, if
+  // there is one, hears of gradients while others are still computed, on this thread.
   absl::StatusOr<StepVector<float>> Run(data::RowRange range, std::span<const uint32_t> samples,
-                                        std::span<const uint64_t> positions);
+                                        std::span<const uint64_t> positions,
+                                        const GradientsReady& ready);
+
+  // Executor::SetProfile for shards of `samples` samples, of which one must have been run.
+  void SetProfile(int64_t samples, graph::Profile* profile);
 
  private:
   struct Prepared {
@@ -69,12 +79,19 @@ class ShardRunner {
     tensor::Tensor labels;
   };
   absl::StatusOr<Prepared*> PreparedFor(int64_t samples);
+  void Complete(size_t parameter);
 
   const Workload& workload_;
   const kernels::Selection kernels_;
   const std::span<float> weights_;
   FloatBuffer contribution_;
   std::map<int64_t, Prepared> prepared_;  // by samples; shards have at most two sizes
+
+  // Of the run in progress: who hears of it, which parameters' gradients are complete, and from
+  // which parameter on all are.
+  const GradientsReady* ready_ = nullptr;
+  std::vector<bool> complete_;
+  size_t complete_from_ = 0;
 };
 
 }  // namespace ringmaster::train

@@ -39,7 +39,8 @@ TrainerMetrics::TrainerMetrics(metrics::Registry& registry)
           Name("compute_seconds"), "Time of a step's forward and backward passes on this worker.",
           Seconds())),
       allreduce_seconds(registry.AddHistogram(
-          Name("allreduce_seconds"), "Time of a step's reduction of gradients.", Seconds())),
+          Name("allreduce_seconds"),
+          "Time that a step waits for its gradients' reduction after its last shard.", Seconds())),
       checkpoint_seconds(registry.AddHistogram(Name("checkpoint_seconds"),
                                                "Time to write this worker's part of a checkpoint.",
                                                Seconds())),
@@ -50,12 +51,16 @@ TrainerMetrics::TrainerMetrics(metrics::Registry& registry)
                                   "Samples that this worker computed, repeated ones included.")),
       sent_bytes(Bytes(registry, "sent")),
       received_bytes(Bytes(registry, "received")),
+      saved_bytes(registry.AddCounter(Name("allreduce_saved_bytes_total"),
+                                      "Bytes of gradients that compression did not send, against a "
+                                      "ring of 32-bit floats.")),
       checkpoints_written(Checkpoints(registry, "written")),
       checkpoints_failed(Checkpoints(registry, "failed")),
       checkpoints_rejected(Checkpoints(registry, "rejected")),
       rounds(registry.AddCounter(Name("rounds_total"), "Rounds that this worker took part in.")),
-      rounds_lost(registry.AddCounter(Name("rounds_lost_total"),
-                                      "Rounds that ended because a peer was lost.")),
+      rounds_lost(registry.AddCounter(
+          Name("rounds_lost_total"),
+          "Rounds that were broken off: a peer was lost, or the operator began another.")),
       samples_per_second(registry.AddGauge(Name("samples_per_second"),
                                            "Samples per second of the whole job, lately.")),
       loss(registry.AddGauge(Name("loss"), "Mean loss of the last step.")),

@@ -11,13 +11,14 @@ struct TrainerMetrics {
 
   metrics::Histogram& step_seconds;        // whole steps, waiting for peers included
   metrics::Histogram& compute_seconds;     // this rank's forward and backward
-  metrics::Histogram& allreduce_seconds;   // from the rank's own gradients to the sum
+  metrics::Histogram& allreduce_seconds;   // from the rank's last gradient to the sum
   metrics::Histogram& checkpoint_seconds;  // writing this rank's file
   metrics::Counter& steps;
   metrics::Counter& skipped_steps;
   metrics::Counter& samples;
   metrics::Counter& sent_bytes;
   metrics::Counter& received_bytes;
+  metrics::Counter& saved_bytes;  // ReductionTraffic::saved
   metrics::Counter& checkpoints_written;
   metrics::Counter& checkpoints_failed;
   metrics::Counter& checkpoints_rejected;

@@ -12,13 +12,24 @@
 #include "proto/ringmaster/training/v1alpha1/trainer.api.h"
 #include "runtime/data/sample_stream.h"
 #include "runtime/device/threads.h"
-#include "runtime/graph/executor.h"
+#include "runtime/graph/requirements.h"
 
 namespace ringmaster::train {
 namespace {
 
-// Samples that the network is tried with before the shards' sizes are known.
-constexpr int64_t kTrialBatch = 8;
+// Samples of the largest shard that a worker computes at once. Without a number of shards it
+// depends on the workers; the network is then tried with a few.
+int64_t LargestShard(const training::v1alpha1::TrainerConfig& config) {
+  constexpr int64_t kTrialBatch = 8;
+  const int64_t batch = config.batch.size, shards = config.batch.shards.value_or(0);
+  return shards > 0 ? (batch + shards - 1) / shards : std::min(kTrialBatch, batch);
+}
+
+std::string WithUnit(size_t bytes) {
+  constexpr double kMega = 1e6, kGiga = 1e9;
+  const auto b = static_cast<double>(bytes);
+  return b >= kGiga ? fmt::format("{:.2f} GB", b / kGiga) : fmt::format("{:.2f} MB", b / kMega);
+}
 
 }  // namespace
 
@@ -44,18 +55,35 @@ absl::StatusOr<nn::Model> Workload::Build(nn::Mode mode, int64_t batch) const {
                                          .classes = format.classes});
 }
 
-absl::Status Workload::CheckModel(kernels::Selection kernels) {
-  RM_ASSIGN_OR_RETURN(layout_, Build(nn::Mode::kTraining, std::min(kTrialBatch, batch())));
-  RM_ASSIGN_OR_RETURN(const auto executor,
-                      graph::Executor::Compile(layout_.graph, {.kernels = kernels}));
+absl::Status Workload::CheckModel(kernels::Selection kernels,
+                                  std::optional<int64_t> available_memory) {
+  RM_ASSIGN_OR_RETURN(layout_, Build(nn::Mode::kTraining, LargestShard(*config_)));
+  RM_ASSIGN_OR_RETURN(const graph::Requirements step,
+                      graph::RequirementsOf(layout_.graph, {.kernels = kernels}));
+  if (available_memory) RM_RETURN_IF_ERROR(CheckMemory(step, *available_memory));
   Sha256 hash;
   hash.Update(fmt::format("threads {}\n", device::ThreadCount()));
-  for (const std::string& name : executor->ImplementationNames()) {
+  for (const std::string& name : step.implementation_names) {
     hash.Update(name);
     hash.Update("\n");
   }
   kernels_digest_ = Hex(hash.Finish());
   return absl::OkStatus();
+}
+
+// Weights, one shard's gradients and all shards' sum, and what a step computes in between; more may
+// come from the optimizer and from evaluation.
+absl::Status Workload::CheckMemory(const graph::Requirements& step, int64_t available) const {
+  const auto parameters = 3 * sizeof(float) * layout_.parameter_floats;
+  const size_t least = parameters + step.arena_bytes;
+  if (least <= static_cast<size_t>(available)) return absl::OkStatus();
+  return absl::ResourceExhaustedError(fmt::format(
+      "the model needs at least {} of memory, {} are available: {} for weights and gradients of {} "
+      "parameters, {} for the values of a shard of {} samples, the largest of which is {}, {}; cut "
+      "the batch into more shards (batch.shards), make it smaller, or give the workers more memory",
+      WithUnit(least), WithUnit(static_cast<size_t>(available)), WithUnit(parameters),
+      WithCommas(layout_.ParameterCount()), WithUnit(step.arena_bytes), layout_.inputs.shape.dim(0),
+      step.largest, WithUnit(step.largest_bytes)));
 }
 
 int64_t Workload::batch() const {

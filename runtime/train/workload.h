@@ -6,7 +6,9 @@
 #define RINGMASTER_RUNTIME_TRAIN_WORKLOAD_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <utility>
 
 #include "absl/status/statusor.h"
 #include "runtime/data/dataset.h"
@@ -18,6 +20,10 @@ namespace ringmaster::training::v1alpha1 {
 struct TrainerConfig;
 }  // namespace ringmaster::training::v1alpha1
 
+namespace ringmaster::graph {
+struct Requirements;
+}  // namespace ringmaster::graph
+
 namespace ringmaster::train {
 
 class Workload {
@@ -26,9 +32,17 @@ class Workload {
   static absl::StatusOr<Workload> Load(const training::v1alpha1::TrainerConfig& config,
                                        const std::string& workspace);
 
-  // Builds the network and prepares its kernels once, to see that it fits the data.
-  // kInvalidArgument or kUnimplemented, naming the layer.
-  absl::Status CheckModel(kernels::Selection kernels);
+  // Of data that was made instead of read.
+  static Workload Over(const training::v1alpha1::TrainerConfig& config, data::Splits splits) {
+    return {config, std::move(splits)};
+  }
+
+  // Builds the network and prepares its kernels once, to see that it fits the data and the memory
+  // (in bytes; unknown: any will do), before anything large is allocated.
+  //   kInvalidArgument, kUnimplemented  naming the layer
+  //   kResourceExhausted                with what the network needs, and what for
+  absl::Status CheckModel(kernels::Selection kernels,
+                          std::optional<int64_t> available_memory = std::nullopt);
 
   // The network for `batch` samples.
   absl::StatusOr<nn::Model> Build(nn::Mode mode, int64_t batch) const;
@@ -57,6 +71,7 @@ class Workload {
 
  private:
   Workload(const training::v1alpha1::TrainerConfig& config, data::Splits splits);
+  absl::Status CheckMemory(const graph::Requirements& step, int64_t available) const;
 
   const training::v1alpha1::TrainerConfig* config_;
   data::Splits splits_;

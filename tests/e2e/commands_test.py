@@ -223,6 +223,17 @@ class BenchCommand(RunTest):
             self.assertGreater(row["out_of_place"]["time_us"], 0)
             self.assertGreater(row["in_place"]["busbw"], 0)
 
+    def test_training_steps_are_timed_on_samples_that_are_made_up(self):
+        answer = ringmaster(self.folder, "bench", "train", "--model", "lenet-bn", "--batch", "8", "--dtype", "f32", "--seconds", "0", "--json")
+        self.assertEqual(answer.returncode, 0, answer.stderr)
+        report = json.loads(answer.stdout)
+        self.assertGreater(report["samples_per_second"], 0)
+        self.assertGreater(report["peak_bytes"], 0)
+        self.assertAlmostEqual(sum(report["share"].values()), 1)
+        unknown = ringmaster(self.folder, "bench", "train", "--model", "lenet-6000")
+        self.assertEqual(unknown.returncode, 65)
+        self.assertIn('no network is called "lenet-6000"', unknown.stderr)
+
     def test_wrong_flags_are_the_users_mistake(self):
         self.assertEqual(ringmaster(self.folder, "bench").returncode, 64)
         answer = ringmaster(self.folder, "bench", "collectives", "--min", "4Q")

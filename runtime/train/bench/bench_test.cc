@@ -1,0 +1,228 @@
+// The benchmark's parts, and the program itself.
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "common/file.h"
+#include "runtime/checkpoint/safetensors.h"
+#include "runtime/train/bench/dump.h"
+#include "runtime/train/bench/measure.h"
+#include "runtime/train/bench/report.h"
+#include "runtime/train/bench/synthetic_data.h"
+#include "runtime/train/bench/trial.h"
+
+namespace ringmaster::train::bench {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::UnorderedElementsAre;
+
+Options SmallOptions() {
+  Options options;
+  options.model = "mlp";
+  options.batch = 8;
+  options.seconds = 0;
+  return options;
+}
+
+TEST(BenchMeasureTest, TheMedianOfAnEvenNumberLiesBetweenTheTwoInTheMiddle) {
+  EXPECT_EQ(Median({3, 1, 2}), 2);
+  EXPECT_EQ(Median({4, 1, 2, 30}), 3);
+}
+
+TEST(BenchMeasureTest, CountsForwardAndBackwardOfAnOpTogether) {
+  EXPECT_EQ(ClassOf("conv2d"), "conv2d");
+  EXPECT_EQ(ClassOf("conv2d_grad_weight"), "conv2d");
+  EXPECT_EQ(ClassOf("relu_grad"), "relu");
+}
+
+TEST(BenchMeasureTest, TimesStepsOfTheNetworkThatWasAskedFor) {
+  const auto result = Measure(SmallOptions());
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(result->parameters, 64 * 128 + 128 + 128 * 10 + 10);
+  EXPECT_GE(result->steps, 5);
+  EXPECT_GT(result->step_seconds, 0);
+  EXPECT_DOUBLE_EQ(result->samples_per_second, 8 / result->step_seconds);
+  EXPECT_GT(result->peak_bytes, uint64_t{1} << 20);
+}
+
+TEST(BenchMeasureTest, EveryOpOfTheStepAndWhatIsBesideThemHasItsShare) {
+  const auto result = Measure(SmallOptions());
+  ASSERT_TRUE(result.ok()) << result.status();
+  double ops = 0, shares = 0;
+  for (const graph::OpProfile& op : result->profile.ops)
+    ops += std::chrono::duration<double>(op.time).count();
+  EXPECT_GE(result->profile.runs, 5);
+  EXPECT_GT(ops, 0);
+  std::vector<std::string> names;
+  for (const Share& share : result->shares) {
+    names.push_back(share.what);
+    shares += share.seconds;
+  }
+  EXPECT_GE(shares, ops / static_cast<double>(result->profile.runs));
+  for (const char* name : {"linear", "matmul", "relu", "softmax_cross_entropy", "(optimizer)",
+                           "(sum over workers)", "(samples, executor)"})
+    EXPECT_THAT(names, ::testing::Contains(name));
+}
+
+TEST(BenchTrialTest, AStepIsTheTrainersItChangesTheWeightsAndCounts) {
+  const auto trial = Trial::Make(MakeSubject(SmallOptions()), 8, 16, kernels::Selection::kFastest);
+  ASSERT_TRUE(trial.ok()) << trial.status();
+  const std::string before = (*trial)->replica().WeightsDigest();
+  ASSERT_TRUE((*trial)->Step().ok());
+  EXPECT_EQ((*trial)->replica().step(), 1u);
+  EXPECT_NE((*trial)->replica().WeightsDigest(), before);
+  EXPECT_GT((*trial)->replica().loss(), 0);
+}
+
+TEST(BenchTrialTest, ANetworkThatNobodyKnowsIsRefusedWithThoseThatAreKnown) {
+  Options options = SmallOptions();
+  options.model = "lenet-6000";
+  const auto result = Measure(options);
+  EXPECT_EQ(result.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(result.status().message()),
+              ::testing::AllOf(HasSubstr("lenet-6000"), HasSubstr("lenet-bn")));
+}
+
+TEST(BenchTrialTest, SamplesThatDoNotFitTheNetworkAreRefused) {
+  Options options = SmallOptions();
+  options.model = "lenet-bn";
+  options.input = {7};
+  EXPECT_EQ(Measure(options).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST(BenchDataTest, SamplesRepeatAfterThoseThatWereDrawn) {
+  const data::SampleFormat format{.input = {{5}, tensor::DType::kF32}, .classes = 3};
+  const data::Splits splits = MakeSyntheticData(format, 2, 100);
+  tensor::Tensor inputs({3, 5}, tensor::DType::kF32), labels({3}, tensor::DType::kI32);
+  const uint32_t rows[] = {0, 1, 98};
+  ASSERT_TRUE(splits.train->Fill(rows, inputs, labels).ok());
+  const auto x = inputs.span<float>();
+  EXPECT_TRUE(std::equal(x.begin(), x.begin() + 5, x.begin() + 10));
+  EXPECT_FALSE(std::equal(x.begin(), x.begin() + 5, x.begin() + 5));
+  for (const int32_t label : labels.span<int32_t>()) EXPECT_TRUE(label >= 0 && label < 3);
+  EXPECT_EQ(splits.train->size(), 100u);
+  EXPECT_EQ(splits.held_out->size(), 0u);
+}
+
+TEST(BenchDataTest, TokensAndTheirLabelsAreOfTheVocabulary) {
+  const data::SampleFormat format{
+      .input = {{6}, tensor::DType::kI32}, .label_shape = {6}, .classes = 5};
+  const data::Splits splits = MakeSyntheticData(format, 4, 4);
+  tensor::Tensor inputs({4, 6}, tensor::DType::kI32), labels({4, 6}, tensor::DType::kI32);
+  const uint32_t rows[] = {0, 1, 2, 3};
+  ASSERT_TRUE(splits.train->Fill(rows, inputs, labels).ok());
+  for (const tensor::Tensor* drawn : {&inputs, &labels}) {
+    const auto values = drawn->span<int32_t>();
+    EXPECT_GE(*std::ranges::min_element(values), 0);
+    EXPECT_LT(*std::ranges::max_element(values), 5);
+    EXPECT_NE(*std::ranges::min_element(values), *std::ranges::max_element(values));
+  }
+}
+
+TEST(BenchDumpTest, LeavesOutDropoutWhereTheNetworkHasIt) {
+  Options options = SmallOptions();
+  options.dump = ::testing::TempDir() + "/bench_dump_dropout.safetensors";
+  for (const char* model : {"lenet", "lenet-bn"}) {
+    options.model = model;
+    ASSERT_TRUE(Dump(options).ok()) << model;
+    std::filesystem::remove(options.dump);
+  }
+}
+
+TEST(BenchDumpTest, HoldsABatchWeightsGradientsAndFallingLosses) {
+  Options options = SmallOptions();
+  options.dump = ::testing::TempDir() + "/bench_dump.safetensors";
+  ASSERT_TRUE(Dump(options).ok());
+  const auto content = ReadFile(options.dump);
+  ASSERT_TRUE(content.ok()) << content.status();
+  const auto file = checkpoint::SafetensorsFile::Parse(*content, options.dump);
+  ASSERT_TRUE(file.ok()) << file.status();
+  std::filesystem::remove(options.dump);
+  std::vector<std::string> names;
+  for (const checkpoint::TensorView& tensor : file->tensors()) names.push_back(tensor.name);
+  EXPECT_THAT(names, UnorderedElementsAre("inputs", "labels", "weights/linear1.weight",
+                                          "weights/linear1.bias", "weights/linear3.weight",
+                                          "weights/linear3.bias", "gradients/linear1.weight",
+                                          "gradients/linear1.bias", "gradients/linear3.weight",
+                                          "gradients/linear3.bias", "losses"));
+  const checkpoint::TensorView& last = file->tensors().back();
+  const auto* losses = reinterpret_cast<const float*>(last.data.data());
+  ASSERT_EQ(last.name, "losses");
+  EXPECT_LT(losses[kDumpedSteps - 1], losses[0]);
+  EXPECT_EQ(file->metadata().at("learning_rate"), "0.01");
+}
+
+// A program's output and how it ended.
+struct Ended {
+  std::string output;
+  int code = -1;
+};
+
+Ended RunProgram(const std::string& arguments) {
+  const char* bin = std::getenv("RINGMASTER_BIN_DIR");
+  const std::string command = fmt::format("timeout 60 {}/ringmaster-bench-train {} 2>&1",
+                                          bin == nullptr ? "build/release/bin" : bin, arguments);
+  FILE* pipe = popen(command.c_str(), "r");
+  Ended ended;
+  char buffer[4096];
+  while (const size_t got = fread(buffer, 1, sizeof(buffer), pipe))
+    ended.output.append(buffer, got);
+  const int status = pclose(pipe);
+  ended.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  return ended;
+}
+
+TEST(BenchProgramTest, SaysWhatAStepTakesAndWhatItIsMadeOf) {
+  const Ended run = RunProgram("--model lenet-bn --batch 4 --input 1x8x8 --threads 2 --seconds 0");
+  EXPECT_EQ(run.code, 0) << run.output;
+  for (const char* part : {"lenet-bn: batch 4, f32, 2 threads", "59,970", "samples/s",
+                           "compiled in", "peak memory", "conv2d", "(optimizer)"})
+    EXPECT_THAT(run.output, HasSubstr(part));
+}
+
+TEST(BenchProgramTest, SaysItAsJson) {
+  const Ended run = RunProgram("--model mlp --seconds 0 --json");
+  EXPECT_EQ(run.code, 0) << run.output;
+  const auto json = nlohmann::json::parse(run.output, nullptr, false);
+  ASSERT_TRUE(json.is_object()) << run.output;
+  EXPECT_EQ(json["batch"], 32);
+  EXPECT_NEAR(json["samples_per_second"].get<double>() * json["step_seconds"].get<double>(), 32,
+              1e-6);
+  double shares = 0;
+  for (const auto& [what, share] : json["share"].items()) shares += share.get<double>();
+  EXPECT_NEAR(shares, 1, 1e-9);
+  EXPECT_EQ(json["ops"][0]["op"], "linear");
+}
+
+TEST(BenchProgramTest, ProfilesEveryOpWithTheKernelThatRanIt) {
+  const Ended run = RunProgram("--model mlp --seconds 0 --profile");
+  EXPECT_EQ(run.code, 0) << run.output;
+  EXPECT_THAT(run.output, HasSubstr("grad/linear1/weight"));
+}
+
+TEST(BenchProgramTest, SaysWhichFlagIsWrong) {
+  for (const char* arguments :
+       {"", "--model mlp --batch 0", "--model mlp --threads 0", "--model mlp --dtype f17",
+        "--model mlp --input 3y4", "--model mlp --input 0", "--model mlp --classes 1",
+        "--model mlp --seconds -1", "--model mlp surplus"}) {
+    const Ended run = RunProgram(arguments);
+    EXPECT_EQ(run.code, 64) << arguments << ": " << run.output;
+    EXPECT_FALSE(run.output.empty()) << arguments;
+  }
+  const Ended unknown = RunProgram("--model resnet-fifty");
+  EXPECT_EQ(unknown.code, 65) << unknown.output;
+  EXPECT_THAT(unknown.output, HasSubstr("resnet-fifty"));
+}
+
+}  // namespace
+}  // namespace ringmaster::train::bench

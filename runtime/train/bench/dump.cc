@@ -1,0 +1,113 @@
+#include "runtime/train/bench/dump.h"
+
+#include <algorithm>
+#include <deque>
+#include <numeric>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "common/file.h"
+#include "common/status.h"
+#include "proto/ringmaster/training/v1alpha1/trainer.api.h"
+#include "runtime/checkpoint/safetensors.h"
+#include "runtime/graph/op_definition.h"
+#include "runtime/train/bench/trial.h"
+
+namespace ringmaster::train::bench {
+namespace {
+
+using checkpoint::TensorView;
+using tensor::DType;
+using tensor::Tensor;
+
+// Tensors under names, kept until they are written.
+class Content {
+ public:
+  void Add(const std::string& name, Tensor tensor) {
+    const Tensor& kept = tensors_.emplace_back(std::move(tensor));
+    const auto dims = kept.shape().dims();
+    views_.push_back({.name = name,
+                      .dtype = kept.dtype() == DType::kI32 ? "I32" : "F32",
+                      .shape = {dims.begin(), dims.end()},
+                      .data = {static_cast<const std::byte*>(kept.raw()), kept.bytes()}});
+  }
+
+  absl::Status Write(const std::string& path, const checkpoint::Metadata& metadata) const {
+    std::string text = checkpoint::EncodeHeader(views_, metadata);
+    for (const TensorView& view : views_)
+      text.append(reinterpret_cast<const char*>(view.data.data()), view.data.size());
+    return WriteFileAtomically(path, text);
+  }
+
+ private:
+  std::deque<Tensor> tensors_;
+  std::vector<TensorView> views_;
+};
+
+// The parameters' parts of a flat buffer, times `factor`.
+void AddParameters(const nn::Model& layout, const std::string& prefix, std::span<const float> flat,
+                   double factor, Content& content) {
+  for (const nn::Parameter& parameter : layout.parameters) {
+    Tensor tensor(parameter.shape, DType::kF32);
+    const auto values = flat.subspan(parameter.offset, tensor.span<float>().size());
+    std::ranges::transform(values, tensor.data<float>(), [factor](float value) {
+      return static_cast<float>(factor * static_cast<double>(value));
+    });
+    content.Add(prefix + parameter.name, std::move(tensor));
+  }
+}
+
+absl::Status AddBatch(const Workload& workload, Content& content) {
+  RM_ASSIGN_OR_RETURN(const nn::Model model, workload.Build(nn::Mode::kTraining, workload.batch()));
+  Tensor inputs(model.inputs.shape, model.inputs.dtype);
+  Tensor labels(model.labels.shape, model.labels.dtype);
+  std::vector<uint32_t> rows(static_cast<size_t>(workload.batch()));
+  std::iota(rows.begin(), rows.end(), 0U);
+  RM_RETURN_IF_ERROR(workload.train().Fill(rows, inputs, labels));
+  content.Add("inputs", std::move(inputs));
+  content.Add("labels", std::move(labels));
+  return absl::OkStatus();
+}
+
+// Not every network takes a rate for what it does not have.
+absl::StatusOr<bool> HasDropout(const Options& options) {
+  const Subject subject = MakeSubject(options);
+  RM_ASSIGN_OR_RETURN(
+      const nn::Model model,
+      nn::BuildModel(subject.config.model, {.mode = nn::Mode::kTraining,
+                                            .batch = 1,
+                                            .sample = subject.samples.input,
+                                            .label_shape = subject.samples.label_shape,
+                                            .classes = subject.samples.classes}));
+  return std::ranges::any_of(model.graph.nodes(),
+                             [](const graph::Node& node) { return node.op->type == "dropout"; });
+}
+
+}  // namespace
+
+absl::Status Dump(Options options) {
+  RM_ASSIGN_OR_RETURN(const bool has_dropout, HasDropout(options));
+  if (has_dropout) options.dropout = 0;
+  const auto batch = static_cast<uint32_t>(options.batch);
+  RM_ASSIGN_OR_RETURN(const auto trial,
+                      Trial::Make(MakeSubject(options), batch, batch, options.kernels));
+  const Workload& workload = trial->workload();
+  Content content;
+  RM_RETURN_IF_ERROR(AddBatch(workload, content));
+  AddParameters(workload.layout(), "weights/", trial->replica().weights(), 1, content);
+  Tensor losses({kDumpedSteps}, DType::kF32);
+  for (int step = 0; step < kDumpedSteps; ++step) {
+    RM_RETURN_IF_ERROR(trial->Step().status());
+    losses.data<float>()[step] = static_cast<float>(trial->replica().loss());
+    if (step > 0) continue;
+    AddParameters(workload.layout(), "gradients/", trial->steps().gradients(),
+                  1 / workload.labels_per_batch(), content);
+  }
+  content.Add("losses", std::move(losses));
+  const training::v1alpha1::Sgd& sgd = *workload.config().optimizer.sgd;
+  return content.Write(options.dump, {{"learning_rate", fmt::format("{}", sgd.learning_rate)},
+                                      {"momentum", fmt::format("{}", sgd.momentum)}});
+}
+
+}  // namespace ringmaster::train::bench

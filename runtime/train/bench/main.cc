@@ -1,0 +1,130 @@
+// ringmaster-bench-train: `ringmaster bench train` runs it.
+#include <charconv>
+#include <cstdio>
+#include <new>
+#include <string>
+#include <string_view>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "common/contract.h"
+#include "common/env.h"
+#include "common/status.h"
+#include "runtime/train/bench/dump.h"
+#include "runtime/train/bench/measure.h"
+#include "runtime/train/bench/report.h"
+
+namespace ringmaster::train::bench {
+namespace {
+
+constexpr int64_t kMostSamples = 1 << 20;
+constexpr int kMostThreads = 1024;
+constexpr int64_t kMostExtent = 1 << 20;
+
+// "3x224x224". Empty for anything else.
+std::vector<int64_t> ParseExtents(std::string_view text) {
+  std::vector<int64_t> extents;
+  while (true) {
+    int64_t extent = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), extent);
+    if (error != std::errc() || extent < 1 || extent > kMostExtent) return {};
+    extents.push_back(extent);
+    const auto used = static_cast<size_t>(end - text.data());
+    if (used == text.size()) return extents;
+    if (text[used] != 'x' || extents.size() == 4) return {};
+    text.remove_prefix(used + 1);
+  }
+}
+
+CLI::Validator Extents() {
+  return CLI::Validator(
+      [](std::string& text) {
+        return ParseExtents(text).empty()
+                   ? fmt::format("'{}' is not a sample's shape; write 3x224x224", text)
+                   : std::string();
+      },
+      "SHAPE");
+}
+
+struct Flags {
+  Options options;
+  std::string input;
+  std::string dtype = "f32";
+};
+
+void Declare(CLI::App& app, Flags& flags) {
+  Options& options = flags.options;
+  app.add_option("--model", options.model,
+                 "The network: mlp, which is 64-128-10, or a name of the zoo, as lenet-bn.")
+      ->required();
+  app.add_option("--batch", options.batch, "Samples in a step; 32.")
+      ->check(CLI::Range(int64_t{1}, kMostSamples));
+  app.add_option("--dtype", flags.dtype, "What is computed in; f32.")
+      ->check(CLI::IsMember({"f32"}));
+  app.add_option("--threads", options.threads, "Threads that compute; 1.")
+      ->check(CLI::Range(1, kMostThreads));
+  app.add_option("--seconds", options.seconds, "How long steps are timed; 3.")
+      ->check(CLI::Range(0.0, 3600.0));
+  app.add_option("--input", flags.input,
+                 "Shape of one sample; 3x224x224, or what the network is known for.")
+      ->check(Extents());
+  app.add_option("--classes", options.classes, "1000, or what the network is known for.")
+      ->check(CLI::Range(int64_t{2}, kMostExtent));
+  app.add_option("--dropout", options.dropout,
+                 "Of the network's dropout layers; what the network has.")
+      ->check(CLI::Range(0.0, 0.99));
+  app.add_flag("--profile", options.profile, "The time of every op, not of classes of them.");
+  app.add_flag("--json", options.json, "One JSON object instead of text.");
+  app.add_option("--dump", options.dump,
+                 "Times nothing: writes a batch, weights, gradients and the losses of ten steps "
+                 "to this file, in the safetensors format, without dropout.");
+}
+
+absl::Status ReadEnvironment(Options& options) {
+  constexpr char kForceKernels[] = "RINGMASTER_FORCE_KERNELS";
+  RM_RETURN_IF_ERROR(env::CheckAll());
+  if (kernels::ParseSelection(env::GetString(kForceKernels), &options.kernels))
+    return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      fmt::format("environment variable {}: '{}' is not reference or onednn", kForceKernels,
+                  env::GetString(kForceKernels)));
+}
+
+absl::Status Run(const Options& options) {
+  try {
+    if (!options.dump.empty()) return Dump(options);
+    RM_ASSIGN_OR_RETURN(const Result result, Measure(options));
+    fmt::print("{}", options.json ? Json(options, result) : Text(options, result));
+    return absl::OkStatus();
+  } catch (const std::bad_alloc&) {
+    return absl::ResourceExhaustedError(
+        fmt::format("out of memory: {} with a batch of {} is too large for this machine",
+                    options.model, options.batch));
+  }
+}
+
+int Main(int argc, char** argv) {
+  CLI::App app("Times the trainer's own step on samples that are made up.",
+               "ringmaster bench train");
+  Flags flags;
+  Declare(app, flags);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? contract::kExitOk : contract::kExitUsage;
+  }
+  if (!flags.input.empty()) flags.options.input = ParseExtents(flags.input);
+  absl::Status status = ReadEnvironment(flags.options);
+  if (status.ok()) status = Run(flags.options);
+  if (status.ok()) return contract::kExitOk;
+  fmt::print(stderr, "{}\n", Message(status));
+  return ExitCodeFor(status);
+}
+
+}  // namespace
+}  // namespace ringmaster::train::bench
+
+int main(int argc, char** argv) {
+  return ringmaster::train::bench::Main(argc, argv);
+}

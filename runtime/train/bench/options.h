@@ -1,0 +1,29 @@
+// What a run of the benchmark measures: the flags of ringmaster-bench-train.
+#ifndef RINGMASTER_RUNTIME_TRAIN_BENCH_OPTIONS_H_
+#define RINGMASTER_RUNTIME_TRAIN_BENCH_OPTIONS_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "runtime/kernels/kernel.h"
+
+namespace ringmaster::train::bench {
+
+struct Options {
+  std::string model;
+  int64_t batch = 32;
+  int threads = 1;
+  double seconds = 3;          // how long steps are timed; at least kLeastSteps are
+  double dropout = -1;         // of the model's dropout layers; negative: what the model has
+  std::vector<int64_t> input;  // extents of one sample; empty: what the model is known for
+  int64_t classes = 0;         // 0: likewise
+  bool json = false;
+  bool profile = false;  // every op instead of classes of them
+  std::string dump;      // a file for dump.h; empty: time steps instead
+  kernels::Selection kernels = kernels::Selection::kFastest;
+};
+
+}  // namespace ringmaster::train::bench
+
+#endif  // RINGMASTER_RUNTIME_TRAIN_BENCH_OPTIONS_H_

@@ -1,0 +1,83 @@
+#include "runtime/train/bench/report.h"
+
+#include <chrono>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "common/text.h"
+
+namespace ringmaster::train::bench {
+namespace {
+
+// With three digits that count.
+std::string Duration(double seconds) {
+  if (seconds >= 1) return fmt::format("{:.2f} s", seconds);
+  if (seconds >= 1e-3) return fmt::format("{:.{}f} ms", seconds * 1e3, seconds >= 1e-2 ? 1 : 2);
+  return fmt::format("{:.1f} µs", seconds * 1e6);
+}
+
+double SecondsOf(const graph::Profile& profile, const graph::OpProfile& op) {
+  return std::chrono::duration<double>(op.time).count() / static_cast<double>(profile.runs);
+}
+
+double Sum(const std::vector<Share>& shares) {
+  double sum = 0;
+  for (const Share& share : shares) sum += share.seconds;
+  return sum;
+}
+
+std::string Line(double seconds, double total, const std::string& what) {
+  return fmt::format("  {:>10}  {:>5.1f} %  {}\n", Duration(seconds), 100 * seconds / total, what);
+}
+
+}  // namespace
+
+std::string Text(const Options& options, const Result& result) {
+  std::string text = fmt::format(
+      "{}: batch {}, f32, {} thread{}, {} parameters\n"
+      "  a step takes {} (median of {}): {} samples/s\n"
+      "  compiled in {}, peak memory {:.1f} MB\n",
+      options.model, options.batch, options.threads, options.threads == 1 ? "" : "s",
+      WithCommas(result.parameters), Duration(result.step_seconds), WithCommas(result.steps),
+      WithCommas(static_cast<int64_t>(result.samples_per_second)), Duration(result.compile_seconds),
+      static_cast<double>(result.peak_bytes) / 1e6);
+  const double total = Sum(result.shares);
+  if (!options.profile) {
+    for (const Share& share : result.shares) text += Line(share.seconds, total, share.what);
+    return text;
+  }
+  for (const graph::OpProfile& op : result.profile.ops) {
+    text += Line(SecondsOf(result.profile, op), total,
+                 fmt::format("{:<24}  {:<28}  {}", op.op, op.node, op.implementation));
+  }
+  for (const Share& share : result.shares) {
+    if (share.what.starts_with('(')) text += Line(share.seconds, total, share.what);
+  }
+  return text;
+}
+
+std::string Json(const Options& options, const Result& result) {
+  nlohmann::ordered_json json{{"model", options.model},
+                              {"batch", options.batch},
+                              {"dtype", "f32"},
+                              {"threads", options.threads},
+                              {"parameters", result.parameters},
+                              {"steps", result.steps},
+                              {"step_seconds", result.step_seconds},
+                              {"samples_per_second", result.samples_per_second},
+                              {"compile_seconds", result.compile_seconds},
+                              {"peak_bytes", result.peak_bytes}};
+  const double total = Sum(result.shares);
+  for (const Share& share : result.shares) json["share"][share.what] = share.seconds / total;
+  json["ops"] = nlohmann::ordered_json::array();
+  for (const graph::OpProfile& op : result.profile.ops) {
+    json["ops"].push_back({{"node", op.node},
+                           {"op", op.op},
+                           {"implementation", op.implementation},
+                           {"seconds", SecondsOf(result.profile, op)}});
+  }
+  return json.dump() + "\n";
+}
+
+}  // namespace ringmaster::train::bench

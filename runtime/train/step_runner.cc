@@ -1,0 +1,134 @@
+#include "runtime/train/step_runner.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <functional>
+#include <numeric>
+#include <utility>
+
+#include "common/status.h"
+#include "proto/ringmaster/training/v1alpha1/trainer.api.h"
+
+namespace ringmaster::train {
+namespace {
+
+// Looks at all of them, without a branch, for nearly always all are.
+bool AllFinite(std::span<const float> values) {
+  constexpr uint32_t kExponent = 0x7f800000;  // all ones: infinite, or no number
+  uint32_t not_finite = 0;
+#pragma omp simd reduction(| : not_finite)
+  for (size_t i = 0; i < values.size(); ++i) {
+    const uint32_t exponent = std::bit_cast<uint32_t>(values[i]) & kExponent;
+    not_finite |= exponent == kExponent ? 1U : 0U;
+  }
+  return not_finite == 0;
+}
+
+void SetFlags(const StepFlags& flags, const StepVector<float>& contribution) {
+  contribution[Scalar::kDrain] = flags.drain ? 1.0F : 0.0F;
+  contribution[Scalar::kPart] = flags.part ? 1.0F : 0.0F;
+  contribution[Scalar::kCheckpoint] = flags.checkpoint ? 1.0F : 0.0F;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<StepRunner>> StepRunner::Create(
+    const StepContext& context, int shards, collectives::Communicator& communicator) {
+  std::unique_ptr<StepRunner> runner(new StepRunner(context));
+  RM_ASSIGN_OR_RETURN(runner->sum_,
+                      GradientSum::Create({.shards = shards,
+                                           .batch = context.workload.batch(),
+                                           .layout = &context.workload.layout(),
+                                           .config = &context.workload.config().gradients,
+                                           .arrival_order = context.debug.arrival_order,
+                                           .timeline = context.timeline},
+                                          communicator, runner->total_.span()));
+  return runner;
+}
+
+StepRunner::StepRunner(const StepContext& context)
+    : context_(context),
+      stream_(context.workload.seed(), context.workload.train().size()),
+      samples_(static_cast<size_t>(context.workload.batch())),
+      positions_(samples_.size()),
+      total_(StepVector<float>::Size(context.workload.layout())),
+      own_statistics_(context.workload.layout().state_floats) {}
+
+absl::Status StepRunner::Compute(const std::function<StepFlags()>& wanted) {
+  const collectives::Phase phase("compute");
+  const uint64_t first = data::FirstPosition(context_.replica.step(), context_.workload.batch());
+  stream_.Read(first, samples_);
+  std::iota(positions_.begin(), positions_.end(), first);
+  std::fill(own_statistics_.span().begin(), own_statistics_.span().end(), 0.0F);
+  own_samples_ = 0;
+  const collectives::ShardRange owned = sum_->owned();
+  if (context_.debug.local_streams) {
+    const auto first_row = static_cast<uint64_t>(sum_->RowsOf(owned.begin).begin);
+    for (uint64_t& position : positions_) position -= first_row;
+  }
+  for (int shard = owned.begin; shard < owned.end; ++shard)
+    RM_RETURN_IF_ERROR(ComputeShard(shard, wanted));
+  return absl::OkStatus();
+}
+
+absl::Status StepRunner::ComputeShard(int shard, const std::function<StepFlags()>& wanted) {
+  const collectives::ShardRange owned = sum_->owned();
+  const data::RowRange rows = sum_->RowsOf(shard);
+  absl::Status added;
+  GradientsReady early;
+  if (shard + 1 == owned.end) {
+    early = [&](std::span<const float> contribution, size_t from) {
+      if (added.ok()) added = sum_->AddGradients(shard, contribution, from);
+    };
+  }
+  RM_ASSIGN_OR_RETURN(const StepVector<float> contribution,
+                      context_.shards.Run(rows, samples_, positions_, early));
+  RM_RETURN_IF_ERROR(added);
+  // A rank's flags travel once, with its first shard.
+  if (shard == owned.begin && wanted) SetFlags(wanted(), contribution);
+  RM_RETURN_IF_ERROR(sum_->Add(shard, contribution.all()));
+  own_samples_ += rows.size();
+  if (!context_.debug.local_statistics) return absl::OkStatus();
+  std::transform(contribution.statistics().begin(), contribution.statistics().end(),
+                 own_statistics_.span().begin(), own_statistics_.span().begin(),
+                 std::plus<float>());
+  return absl::OkStatus();
+}
+
+absl::StatusOr<ReductionTraffic> StepRunner::Reduce() {
+  const collectives::Phase phase("wait for gradients");
+  return sum_->Reduce();
+}
+
+StepFlags StepRunner::flags() const {
+  return {.drain = sums()[Scalar::kDrain] > 0,
+          .part = sums()[Scalar::kPart] > 0,
+          .checkpoint = sums()[Scalar::kCheckpoint] > 0};
+}
+
+double StepRunner::mean_loss() const {
+  return sums()[Scalar::kLoss] / context_.workload.labels_per_batch();
+}
+
+bool StepRunner::finite() const {
+  return std::isfinite(mean_loss()) && AllFinite(sums().gradients()) &&
+         AllFinite(sums().statistics());
+}
+
+absl::Status StepRunner::Commit(bool skip) {
+  const collectives::Phase phase("commit");
+  StepSums step_sums{.gradients = sums().gradients(),
+                     .statistics = sums().statistics(),
+                     .statistics_samples = context_.workload.batch(),
+                     .mean_loss = mean_loss()};
+  if (context_.debug.local_statistics) {
+    step_sums.statistics = own_statistics_.span();
+    step_sums.statistics_samples = own_samples_;
+  }
+  RM_RETURN_IF_ERROR(context_.replica.Commit(step_sums, samples_, skip));
+  if (!skip) sum_->Commit();
+  return absl::OkStatus();
+}
+
+}  // namespace ringmaster::train

@@ -1,0 +1,89 @@
+// StepRunner: one rank's training step, from the samples' numbers to changed weights, in three
+// phases: compute the owned shards, reduce, commit. Nothing that lasts changes before the third,
+// which is local. RoundRunner goes through them for training, the benchmark (bench/) to time them.
+//
+// Not thread-safe; a phase blocks as its parts do, Reduce as the communicator's operations.
+#ifndef RINGMASTER_RUNTIME_TRAIN_STEP_RUNNER_H_
+#define RINGMASTER_RUNTIME_TRAIN_STEP_RUNNER_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "runtime/collectives/communicator.h"
+#include "runtime/collectives/timeline.h"
+#include "runtime/data/sample_stream.h"
+#include "runtime/train/float_buffer.h"
+#include "runtime/train/gradient_sum.h"
+#include "runtime/train/options.h"
+#include "runtime/train/replica.h"
+#include "runtime/train/shard_runner.h"
+#include "runtime/train/workload.h"
+
+namespace ringmaster::train {
+
+// What a step works on. Everything outlives the runner.
+struct StepContext {
+  const Workload& workload;
+  Replica& replica;
+  ShardRunner& shards;
+  const DebugSwitches& debug;
+  collectives::Timeline* timeline = nullptr;  // null: none is kept
+};
+
+// What ranks decide together: each is set for all after a step in which any rank has set it.
+struct StepFlags {
+  bool drain = false;       // all leave
+  bool part = false;        // some leave
+  bool checkpoint = false;  // all write one
+};
+
+class StepRunner {
+ public:
+  // `shards` as in Round. kInvalidArgument when the batch cannot be cut so.
+  static absl::StatusOr<std::unique_ptr<StepRunner>> Create(
+      const StepContext& context, int shards, collectives::Communicator& communicator);
+
+  // Computes this rank's shards of the replica's next step. `wanted`, if there is one, is asked
+  // once, after the first shard, which flags this rank sets. Errors are this rank's own, whatever
+  // the communicator does meanwhile.
+  absl::Status Compute(const std::function<StepFlags()>& wanted);
+  // Samples of the last Compute, and how many of them this rank owns.
+  std::span<const uint32_t> samples() const { return samples_; }
+  int64_t own_samples() const { return own_samples_; }
+
+  // The sums over all ranks. Errors are the communicator's.
+  absl::StatusOr<ReductionTraffic> Reduce();
+
+  // What came out of Reduce; gradients as sums over the batch, laid out as the model says.
+  std::span<const float> gradients() const { return sums().gradients(); }
+  StepFlags flags() const;
+  double mean_loss() const;
+  // Whether the loss, every gradient and every statistic is a number.
+  bool finite() const;
+
+  // Applies the step; with `skip` it only counts. Errors are Replica::Commit's.
+  absl::Status Commit(bool skip);
+
+ private:
+  explicit StepRunner(const StepContext& context);
+
+  StepVector<const float> sums() const { return {context_.workload.layout(), total_.span()}; }
+  absl::Status ComputeShard(int shard, const std::function<StepFlags()>& wanted);
+
+  const StepContext context_;
+  data::SampleStream stream_;
+  std::vector<uint32_t> samples_;    // of the whole batch
+  std::vector<uint64_t> positions_;  // their places in the stream
+  FloatBuffer total_;
+  std::unique_ptr<GradientSum> sum_;  // behind total_, which it may be writing to
+  FloatBuffer own_statistics_;        // DebugSwitches::local_statistics
+  int64_t own_samples_ = 0;
+};
+
+}  // namespace ringmaster::train
+
+#endif  // RINGMASTER_RUNTIME_TRAIN_STEP_RUNNER_H_

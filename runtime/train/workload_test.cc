@@ -1,0 +1,50 @@
+#include "runtime/train/workload.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "common/status.h"
+#include "runtime/train/testing/digits_job.h"
+
+namespace ringmaster::train {
+namespace {
+
+using testing::DigitsJob;
+using ::testing::HasSubstr;
+
+constexpr int64_t kEnough = int64_t{1} << 30;
+
+absl::Status Check(const DigitsJob& job, int64_t memory) {
+  absl::StatusOr<Workload> workload = Workload::Load(job.config.trainer, job.options.workspace);
+  if (!workload.ok()) return workload.status();
+  return workload->CheckModel(kernels::Selection::kFastest, memory);
+}
+
+TEST(WorkloadTest, AModelThatFitsTheMemoryIsTaken) {
+  EXPECT_TRUE(Check(DigitsJob(), kEnough).ok());
+}
+
+TEST(WorkloadTest, AModelTooLargeForTheMemoryIsRefusedWithThePlansNumbers) {
+  const absl::Status status = Check(DigitsJob(), 100'000);
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  // 58,524 parameters of the four classes, 3 x 4 bytes each and rounded up to cache lines.
+  EXPECT_THAT(Message(status), HasSubstr("0.10 MB are available: 0.70 MB for weights and "
+                                         "gradients of 58,524 parameters, "));
+  // 26 samples in 8 shards.
+  EXPECT_THAT(Message(status), HasSubstr("MB for the values of a shard of 4 samples, the largest "
+                                         "of which is "));
+  EXPECT_THAT(Message(status), HasSubstr("cut the batch into more shards (batch.shards)"));
+}
+
+TEST(WorkloadTest, LargerShardsNeedMoreMemory) {
+  DigitsJob job;
+  job.config.trainer.batch.size = 4096;
+  job.config.trainer.batch.shards = 64;
+  constexpr int64_t kSome = 8'000'000;
+  EXPECT_TRUE(Check(job, kSome).ok());
+  job.config.trainer.batch.shards = 1;
+  EXPECT_EQ(Check(job, kSome).code(), absl::StatusCode::kResourceExhausted);
+}
+
+}  // namespace
+}  // namespace ringmaster::train
