@@ -1,0 +1,54 @@
+"""The results as a table: samples per second, and what the issue of speed asks for."""
+import os
+import pathlib
+import re
+
+# Network -> samples per second of ours over the best of PyTorch's, and the longest step in seconds.
+ASKED = {"mlp": (15, 60e-6), "lenet": (3, None), "lenet-bn": (3, None)}
+MEMORY = 0.7
+
+
+def machine():
+    info = pathlib.Path("/proc/cpuinfo").read_text(encoding="utf-8")
+    memory = int(re.search(r"MemTotal:\s+(\d+)", pathlib.Path("/proc/meminfo").read_text(encoding="utf-8"))[1])
+    flags = info[info.index("flags"):].split("\n")[0].split()
+    vector = "AVX-512" if "avx512f" in flags else "AVX2" if "avx2" in flags else "SSE2"
+    return f"{os.cpu_count()} cores of {re.search(r'model name.*: (.*)', info)[1].strip()} ({vector})"
+
+
+def markdown(results):
+    version = next((found["version"] for case in results["cases"] for found in case["verified"].values()), "none")
+    lines = [f"{results['machine']}, {results['threads']} threads; f32; PyTorch {version}; medians of {results['rounds']} turns.", "",
+             "| network, batch | Ringmaster | | eager | channels-last | compile | ours / best of PyTorch | peak memory, ours / PyTorch |",
+             "|---|---|---|---|---|---|---|---|"]
+    lines += [row(case) for case in results["cases"]]
+    lines += ["", "First loss, largest difference of a gradient (of its largest element), and of the losses of ten steps, from PyTorch's eager mode: " +
+              "; ".join(f"{case['network']} {found['loss']:.1e}, {found['gradient']:.1e}, {found['losses']:.1e}"
+                        for case in results["cases"] if (found := case["verified"].get("eager"))) + "."]
+    return "\n".join(lines) + "\n"
+
+
+def row(case):
+    steps, peaks = case["step_seconds"], case["peak_bytes"]
+    ours = steps["ringmaster"]
+    peers = {name: seconds for name, seconds in steps.items() if name != "ringmaster"}
+    wanted, longest = ASKED.get(case["network"], (None, None))
+    ratio = min(peers.values()) / ours if peers else None
+    memory = peaks["ringmaster"] / min(peaks[name] for name in peers) if peers else None
+    cells = [f"{case['network']}, {case['batch']}", rate(case, ours), mark(duration(ours), longest is None or ours <= longest, longest and duration(longest))]
+    cells += [rate(case, peers.get(mode)) for mode in ("eager", "channels-last", "compile")]
+    cells += [mark(f"{ratio:.2f}", wanted is None or ratio >= wanted, wanted) if ratio else "",
+              mark(f"{memory:.2f}", memory <= MEMORY, MEMORY) if memory else ""]
+    return "| " + " | ".join(cells) + " |"
+
+
+def rate(case, seconds):
+    return f"{case['batch'] / seconds:,.0f} samples/s" if seconds else "–"
+
+
+def duration(seconds):
+    return f"{seconds * 1e3:.2f} ms" if seconds >= 1e-3 else f"{seconds * 1e6:.0f} µs"
+
+
+def mark(text, met, wanted):
+    return text if met else f"**{text}** (asked: {wanted})"
