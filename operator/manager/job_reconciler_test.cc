@@ -1,5 +1,6 @@
 #include "operator/manager/job_reconciler.h"
 
+#include <atomic>
 #include <string>
 #include <vector>
 
@@ -68,7 +69,8 @@ class JobReconcilerTest : public ::testing::Test {
   }
   // Counts tries to make a pod, and writes of the status, that begin now.
   void Count() {
-    tries_ = status_writes_ = 0;
+    tries_ = 0;
+    status_writes_ = 0;
     client_.SetObserver([this](const kube::testing::Call& call) {
       tries_ += call.verb == Verb::kCreate && call.type == "pods";
       status_writes_ += call.verb == Verb::kPatchStatus;
@@ -86,8 +88,8 @@ class JobReconcilerTest : public ::testing::Test {
   ForgottenJobs forgotten_;
   absl::Status confirmed_;
   int confirmations_ = 0;
-  int tries_ = 0;
-  int status_writes_ = 0;
+  std::atomic<int> tries_ = 0;  // counted by the threads that write, as is the next
+  std::atomic<int> status_writes_ = 0;
   const ManagerOptions options_{.confirm = [this] {
     ++confirmations_;
     return confirmed_;
