@@ -62,6 +62,15 @@ class ClusterOperatorTest : public ::testing::Test {
     return options;
   }
 
+  // For tests that are not about the election: a machine that stands still for a moment loses
+  // nothing.
+  static ClusterOptions Patient() {
+    ClusterOptions options = Options();
+    options.lease_duration = seconds(120);
+    options.renew_deadline = seconds(90);
+    return options;
+  }
+
   // A web server takes its time to end, so only the tests that ask it have one.
   static ClusterOptions WithPages() {
     ClusterOptions options = Options();
@@ -273,7 +282,7 @@ TEST_F(ClusterOperatorTest, WaitsAtItsStartForAnApiServerThatDoesNotKnowTheDefin
 }
 
 TEST_F(ClusterOperatorTest, GoesOnWhereTheDefinitionIsNotFoundForAMoment) {
-  ClusterOptions options = Options();
+  ClusterOptions options = Patient();
   options.look_at_definition = milliseconds(20);
   options.definition_gone_after = std::chrono::hours(1);
   Start(first_, options);
@@ -287,7 +296,7 @@ TEST_F(ClusterOperatorTest, GoesOnWhereTheDefinitionIsNotFoundForAMoment) {
 }
 
 TEST_F(ClusterOperatorTest, EndsWhenTheDefinitionIsGone) {
-  ClusterOptions options = Options();
+  ClusterOptions options = Patient();
   options.look_at_definition = milliseconds(20);
   options.definition_gone_after = milliseconds(500);
   Start(first_, options);
@@ -303,7 +312,7 @@ TEST_F(ClusterOperatorTest, EndsWhenTheDefinitionIsGone) {
 }
 
 TEST_F(ClusterOperatorTest, AnUnknownFieldAndADefinitionNotFoundForAMomentFailNobody) {
-  Start(first_);
+  Start(first_, Patient());
   ASSERT_TRUE(Leads(first_));
   store_->SetAdmission(kube::kTrainingJob,
                        [](kube::memory::AdmissionRequest&) { return absl::OkStatus(); });
@@ -319,7 +328,7 @@ TEST_F(ClusterOperatorTest, AnUnknownFieldAndADefinitionNotFoundForAMomentFailNo
 }
 
 TEST_F(ClusterOperatorTest, EndsWithTheSameMessageWhenTheDefinitionIsReplacedWhileItRuns) {
-  ClusterOptions options = Options();
+  ClusterOptions options = Patient();
   options.look_at_definition = milliseconds(20);
   Start(first_, options);
   ASSERT_TRUE(Leads(first_));
@@ -335,7 +344,7 @@ TEST_F(ClusterOperatorTest, EndsWithTheSameMessageWhenTheDefinitionIsReplacedWhi
 }
 
 TEST_F(ClusterOperatorTest, FailsNoJobForAFieldOfADefinitionThatItHasNotLookedAtYet) {
-  ClusterOptions options = Options();
+  ClusterOptions options = Patient();
   options.look_at_definition = std::chrono::hours(1);
   Start(first_, options);
   ASSERT_TRUE(Leads(first_));
@@ -347,7 +356,7 @@ TEST_F(ClusterOperatorTest, FailsNoJobForAFieldOfADefinitionThatItHasNotLookedAt
 }
 
 TEST_F(ClusterOperatorTest, GoesOnWhereTheDefinitionCannotBeLookedAt) {
-  ClusterOptions options = Options();
+  ClusterOptions options = Patient();
   options.look_at_definition = milliseconds(20);
   const kube::testing::CallFilter looks{.type = kCustomResourceDefinition.Qualified()};
   Start(first_, options);

@@ -69,13 +69,17 @@ void Informer::Run() {
     const absl::Status status = Advance(kPatience).status();
     if (status.code() == absl::StatusCode::kCancelled) return;
     if (status.ok() && Served()) {
-      pause = options_.backoff.initial;
+      // A list alone does not tell that the watch after it works.
+      if (!nothing_since_list_) pause = options_.backoff.initial;
       continue;
     }
     if (!status.ok())
       log::Warning("cannot list or watch", {{"resource", type_.Qualified()}, {"error", status}});
-    if (!Pause(pause)) return;
-    pause = std::min(pause * 2, status.ok() ? options_.ask_again : options_.backoff.maximum);
+    // A kind that was seldom asked for because it was not served is not waited for as long once it
+    // is.
+    const Duration most = status.ok() ? options_.ask_again : options_.backoff.maximum;
+    if (!Pause(std::min(pause, most))) return;
+    pause = std::min(pause * 2, most);
   }
 }
 

@@ -354,6 +354,22 @@ TEST_F(InformerTest, PausesWhereAListIsServedAndItsWatchIsNot) {
   EXPECT_TRUE(informer.Served());
 }
 
+TEST_F(InformerTest, PausesEverLongerWhereListsAreServedAndTheirWatchesAreNot) {
+  constexpr int kRefused = 6;
+  client_.FailNext({.verb = Verb::kWatch}, absl::OutOfRangeError("too old"), 0, kRefused);
+  std::promise<void> watches;
+  client_.SetObserver([&](const kube::testing::Call& call) {
+    if (call.verb == Verb::kWatch && call.status.ok()) watches.set_value();
+  });
+  Informer informer(client_, kConfigMap, {.backoff = {.initial = std::chrono::milliseconds(5)}});
+  const auto start = std::chrono::steady_clock::now();
+  informer.Start();
+  EXPECT_EQ(watches.get_future().wait_for(std::chrono::seconds(60)), std::future_status::ready);
+  EXPECT_GE(std::chrono::steady_clock::now() - start,
+            std::chrono::milliseconds(5 + 10 + 20 + 40 + 80 + 160));
+  informer.Stop();
+}
+
 TEST_F(InformerTest, AsksAgainByItselfAndSoonForAKindThatWasNotServed) {
   client_.FailNext({.verb = Verb::kList}, absl::NotFoundError("no such resource"), 0, 2);
   Create("a");

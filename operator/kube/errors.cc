@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "absl/strings/cord.h"
+#include "absl/strings/match.h"
 
 namespace ringmaster::kube {
 namespace {
@@ -76,6 +77,11 @@ absl::Status BadRequest(std::string_view why) {
 
 absl::Status Expired(std::string_view why) {
   return absl::OutOfRangeError(std::string(why));
+}
+
+bool IsDeniedByAdmission(const absl::Status& status) {
+  return absl::StrContains(status.message(), "admission webhook \"") ||
+         absl::StrContains(status.message(), "ValidatingAdmissionPolicy '");
 }
 
 }  // namespace ringmaster::kube

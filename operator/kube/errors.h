@@ -44,6 +44,10 @@ absl::Status Invalid(const ResourceType& type, std::string_view name, std::strin
 absl::Status BadRequest(std::string_view why);
 absl::Status Expired(std::string_view why);
 
+// Whether admission has refused the object (a webhook, a policy), which the code need not tell from
+// an object that is invalid: it is the API server's words that do.
+bool IsDeniedByAdmission(const absl::Status& status);
+
 inline bool IsNotFound(const absl::Status& status) {
   return status.code() == absl::StatusCode::kNotFound;
 }

@@ -62,12 +62,8 @@ absl::Status Executor::StoreStatus(const Json& job, const reconcile::Decision& d
   const std::string version = kube::ResourceVersion(job);
   absl::StatusOr<Json> stored =
       meter.Time([&] { return client_.PatchStatus(kube::kTrainingJob, key, patch, version); });
-  // No refusal of what the job asks for, and there is no place to say it but the log.
-  if (absl::IsPermissionDenied(stored.status())) {
-    return absl::UnavailableError(
-        fmt::format("may not write the job's status: {}", Message(stored.status())));
-  }
-  if (absl::IsInvalidArgument(stored.status())) return StatusRefused(job, stored.status(), meter);
+  if (absl::IsInvalidArgument(stored.status()) || absl::IsPermissionDenied(stored.status()))
+    return StatusRefused(job, stored.status(), meter);
   RM_RETURN_IF_ERROR(stored.status());
   own_writes_.Record(key, version, std::make_shared<const Json>(*std::move(stored)));
   return absl::OkStatus();
@@ -83,11 +79,13 @@ absl::Status Executor::StatusRefused(const Json& job, const absl::Status& why, C
        .reason = reconcile::kReasonStatusRefused,
        .message = fmt::format(
            "The API server refuses the job's status: {}. Nothing is done for the job until it is "
-           "taken; it is tried again. See whether a policy of the cluster forbids it, and whether "
-           "the definition of TrainingJob is of the operator's version.",
+           "taken; it is tried again. See whether a policy of the cluster or the operator's role "
+           "forbids it, and whether the definition of TrainingJob is of the operator's version.",
            words)},
       meter);
-  return absl::InternalError(fmt::format("the job's status is refused: {}", words));
+  return kube::WithReason(
+      absl::InternalError(fmt::format("the job's status is refused: {}", words)),
+      reconcile::kReasonStatusRefused);
 }
 
 void Executor::TellWorkers(const kube::ObjectKey& key, const reconcile::Decision& decision) {
@@ -155,6 +153,9 @@ absl::Status Executor::CreatePod(const Json& job, const Json& pod) {
 absl::StatusOr<Json> Executor::CreateOwned(const Json& job, const kube::ResourceType& type,
                                            const Json& object) {
   absl::StatusOr<Json> created = client_.Create(type, object);
+  // Admission may think otherwise in a while; an object that is invalid stays so.
+  if (absl::IsInvalidArgument(created.status()) && kube::IsDeniedByAdmission(created.status()))
+    return absl::PermissionDeniedError(Message(created.status()));
   if (!kube::IsAlreadyExists(created.status())) return created;
   absl::StatusOr<Json> existing = client_.Get(type, kube::KeyOf(object));
   if (!existing.ok()) return existing;

@@ -26,6 +26,14 @@ bool JobMemory::Tried(const kube::ObjectKey& key) const {
   return job != jobs_.end() && job->second.tried;
 }
 
+Duration JobMemory::StatusHeld(const kube::ObjectKey& key) const {
+  const std::lock_guard lock(mutex_);
+  const auto job = jobs_.find(key);
+  if (job == jobs_.end() || job->second.held == nullptr) return {};
+  return std::chrono::duration_cast<Duration>(
+      std::max(job->second.held->until - clock_.SteadyNow(), SteadyTime::duration(0)));
+}
+
 std::optional<reconcile::Refusal> JobMemory::Tell(const kube::ObjectKey& key) {
   const std::lock_guard lock(mutex_);
   const auto job = jobs_.find(key);
@@ -55,6 +63,19 @@ bool JobMemory::NoteTaken(const kube::ObjectKey& key) {
   const bool told = job.told != nullptr;
   job.told.reset();
   return told;
+}
+
+void JobMemory::NoteStatusRefused(const kube::ObjectKey& key) {
+  const std::lock_guard lock(mutex_);
+  Job& job = jobs_.at(key);
+  const Duration pause =
+      job.held == nullptr ? stands_.initial : std::min(job.held->pause * 2, stands_.maximum);
+  job.held = std::make_unique<Held>(Held{pause, clock_.SteadyNow() + pause});
+}
+
+void JobMemory::NoteStatusTaken(const kube::ObjectKey& key) {
+  const std::lock_guard lock(mutex_);
+  jobs_.at(key).held.reset();
 }
 
 }  // namespace ringmaster::manager

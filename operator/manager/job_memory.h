@@ -5,7 +5,8 @@
 // number of the request into them, a quota how much of it is used), and a status that is written
 // brings the next pass, which is refused in other words: a loop as quick as the API server. So a
 // refusal that has been told stands for a while before another takes its place, and for twice as
-// long each time that happens, up to a maximum.
+// long each time that happens, up to a maximum. A status that is refused brings no pass, but many
+// other things do: a worker's progress, twice a second. So it has a pause of its own.
 //
 // Thread-safe.
 #ifndef RINGMASTER_OPERATOR_MANAGER_JOB_MEMORY_H_
@@ -36,6 +37,8 @@ class JobMemory {
 
   // Whether a decision for the job has been carried out, to its end or to a refusal.
   bool Tried(const kube::ObjectKey& key) const;
+  // How long no status is to be written: the last one was refused a moment ago.
+  Duration StatusHeld(const kube::ObjectKey& key) const;
   // What is to be told of the last one; nothing where all of it was taken. From the first time that
   // it is given out it stands.
   std::optional<reconcile::Refusal> Tell(const kube::ObjectKey& key);
@@ -44,8 +47,16 @@ class JobMemory {
   void NoteRefused(const kube::ObjectKey& key, const reconcile::Refusal& refusal);
   // Whether there was a refusal to be told, which is gone now.
   bool NoteTaken(const kube::ObjectKey& key);
+  // The status itself was refused: no other is to be written for a while, and for twice as long
+  // each time, until one is taken.
+  void NoteStatusRefused(const kube::ObjectKey& key);
+  void NoteStatusTaken(const kube::ObjectKey& key);
 
  private:
+  struct Held {
+    Duration pause;
+    SteadyTime until;
+  };
   struct Told {
     reconcile::Refusal refusal;
     Duration stands;
@@ -54,7 +65,8 @@ class JobMemory {
   struct Job {
     std::string uid;
     bool tried = false;
-    std::unique_ptr<Told> told;  // seldom there, and there may be many jobs
+    std::unique_ptr<Told> told;  // seldom there, as is the next, and there may be many jobs
+    std::unique_ptr<Held> held;
   };
 
   const Clock& clock_;

@@ -70,6 +70,19 @@ TEST_F(JobMemoryTest, StandsFromWhenItIsToldAndNotFromWhenItHappened) {
   EXPECT_EQ(Words(), "request 2");
 }
 
+TEST_F(JobMemoryTest, HoldsTheStatusBackEverLongerWhileItIsRefused) {
+  EXPECT_EQ(memory_.StatusHeld(kJob), Duration(0));
+  for (const int pause : {1, 2, 3, 3}) {
+    memory_.NoteStatusRefused(kJob);
+    EXPECT_EQ(memory_.StatusHeld(kJob), seconds(pause));
+    clock_.Advance(seconds(pause));
+    EXPECT_EQ(memory_.StatusHeld(kJob), Duration(0));
+  }
+  memory_.NoteStatusTaken(kJob);
+  memory_.NoteStatusRefused(kJob);
+  EXPECT_EQ(memory_.StatusHeld(kJob), seconds(1));
+}
+
 TEST_F(JobMemoryTest, AnotherReasonIsNoQuickerThanOtherWords) {
   Refuse("request 1");
   EXPECT_EQ(Words(), "request 1");

@@ -5,6 +5,7 @@
 
 #include "common/status.h"
 #include "operator/api/salvage.h"
+#include "operator/kube/errors.h"
 #include "operator/kube/object.h"
 #include "operator/reconcile/conditions.h"
 #include "operator/reconcile/reasons.h"
@@ -82,6 +83,14 @@ bool JobReconciler::NoteRefusal(const kube::ObjectKey& key, const absl::Status& 
   return done.ok() && memory_.NoteTaken(key);
 }
 
+void JobReconciler::NoteStatus(const kube::ObjectKey& key, const absl::Status& done) {
+  if (kube::Reason(done) == reconcile::kReasonStatusRefused) {
+    memory_.NoteStatusRefused(key);
+  } else {
+    memory_.NoteStatusTaken(key);
+  }
+}
+
 void JobReconciler::Forget(const kube::ObjectKey& key) {
   memory_.Forget(key);
   pace_.Forget(key);
@@ -123,6 +132,9 @@ controller::ReconcileResult JobReconciler::Carry(const kube::Json& job,
     return controller::Retry{sure};
   const reconcile::Decision decision = reconcile::Reconcile(observed);
   const kube::ObjectKey key = kube::KeyOf(job);
+  const bool writes_status = decision.status && decision.status != observed.job.status;
+  if (const Duration held = memory_.StatusHeld(key); writes_status && held > Duration(0))
+    return controller::RequeueAfter{held};
   if (const Duration wait = pace_.WaitFor(key, observed.job.status, decision); wait > Duration(0))
     return LookAgain(decision.result, wait);
   const Duration called_before = meter.in_calls();
@@ -131,7 +143,8 @@ controller::ReconcileResult JobReconciler::Carry(const kube::Json& job,
   if (decision.status && decision.actions.empty() && done.ok())
     pace_.Took(meter.in_calls() - called_before);
   if (absl::IsInvalidArgument(done) && observed.problems.empty())
-    done = EndRefused(key, done, meter);
+    done = EndRefused(job, done, meter);
+  if (writes_status) NoteStatus(key, done);
   const bool taken_at_last = NoteRefusal(key, done);
   if (!done.ok()) {
     pace_.Forget(key);  // nothing may have been written
@@ -144,10 +157,14 @@ controller::ReconcileResult JobReconciler::Carry(const kube::Json& job,
 }
 
 // What we make of the template would be refused again and again.
-absl::Status JobReconciler::EndRefused(const kube::ObjectKey& key, const absl::Status& why,
+absl::Status JobReconciler::EndRefused(const kube::Json& refused, const absl::Status& why,
                                        CallMeter& meter) {
+  const kube::ObjectKey key = kube::KeyOf(refused);
   const kube::ObjectPtr job = own_writes_.Newest(key, caches_.jobs.Get(key));
   if (job == nullptr) return why;
+  // Another job of that name, or another template, is not to blame.
+  if (kube::Uid(*job) != kube::Uid(refused) || kube::Generation(*job) != kube::Generation(refused))
+    return absl::AbortedError("the job was changed meanwhile");
   reconcile::Observed observed = Observe(key, *job);
   observed.problems.push_back({"spec.workers.template", Message(why)});
   return executor_.Execute(*job, reconcile::Reconcile(observed), meter);

@@ -69,12 +69,13 @@ class JobReconciler : public controller::Reconciler {
   reconcile::Observed Observe(const kube::ObjectKey& key, const kube::Json& job);
   // What the pass was refused, or that it was not. Whether a refusal that was there is gone.
   bool NoteRefusal(const kube::ObjectKey& key, const absl::Status& done);
+  void NoteStatus(const kube::ObjectKey& key, const absl::Status& done);
   void Forget(const kube::ObjectKey& key);
   controller::ReconcileResult Pass(const kube::ObjectKey& key, CallMeter& meter);
   absl::Status ConfirmProblems(const reconcile::Observed& observed, CallMeter& meter) const;
   controller::ReconcileResult Carry(const kube::Json& job, const reconcile::Observed& observed,
                                     CallMeter& meter);
-  absl::Status EndRefused(const kube::ObjectKey& key, const absl::Status& why, CallMeter& meter);
+  absl::Status EndRefused(const kube::Json& refused, const absl::Status& why, CallMeter& meter);
 
   const Caches caches_;
   WorkerLink& link_;

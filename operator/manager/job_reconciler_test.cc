@@ -43,6 +43,12 @@ class JobReconcilerTest : public ::testing::Test {
     if (managed_by != nullptr) job["spec"]["managedBy"] = managed_by;
     ASSERT_TRUE(store_->Create(kube::kTrainingJob, job).ok());
   }
+  // A change that asks for nothing, but brings a pass.
+  void Touch(int number) {
+    const kube::Json patch = {
+        {"metadata", {{"annotations", {{"touched", std::to_string(number)}}}}}};
+    ASSERT_TRUE(store_->Patch(kube::kTrainingJob, kHello, patch).ok());
+  }
   void Delete() { ASSERT_TRUE(store_->Delete(kube::kTrainingJob, kHello, {}).ok()); }
   void Run() { ASSERT_TRUE(manager_.RunUntilIdle().ok()); }
   std::string State() {
@@ -143,6 +149,43 @@ TEST_F(JobReconcilerTest, EndsNoJobWhoseStatusIsRefused) {
   Run();
   EXPECT_EQ(State(), "Pending");
   EXPECT_EQ(Pods(), 1u);
+}
+
+TEST_F(JobReconcilerTest, BacksOffFromAStatusThatIsRefusedWhateverBringsAPass) {
+  for (int i = 1; i <= 100; ++i) {
+    client_.FailNext({.verb = Verb::kPatchStatus},
+                     absl::PermissionDeniedError("request " + std::to_string(i)));
+  }
+  Create();
+  Count();
+  for (int pass = 0; pass < 20; ++pass) {
+    Touch(pass);
+    Run();
+  }
+  EXPECT_EQ(status_writes_, 1);
+  EXPECT_EQ(Events("StatusRefused"), 1);
+  clock_.Advance(std::chrono::seconds(1));
+  Run();
+  EXPECT_EQ(status_writes_, 2) << "it is tried again";
+  client_.ClearFaults();
+  clock_.Advance(std::chrono::seconds(2));
+  Run();
+  EXPECT_EQ(State(), "Pending");
+  EXPECT_EQ(Pods(), 1u);
+}
+
+TEST_F(JobReconcilerTest, APodThatAdmissionDeniesIsNoFaultOfTheTemplate) {
+  client_.FailNext({.verb = Verb::kCreate, .type = "pods"},
+                   absl::InvalidArgumentError("admission webhook \"a.example\" denied the request: "
+                                              "not today"));
+  Create();
+  Run();
+  EXPECT_EQ(PodsReady()["reason"], "Forbidden");
+  EXPECT_THAT(Told(), HasSubstr("not today"));
+  clock_.Advance(std::chrono::minutes(1));
+  Run();
+  EXPECT_EQ(Pods(), 1u);
+  EXPECT_EQ(PodsReady()["reason"], "PodsStarting");
 }
 
 TEST_F(JobReconcilerTest, BacksOffFromARefusalWhoseWordsDifferEachTime) {

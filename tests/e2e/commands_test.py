@@ -9,7 +9,7 @@ import subprocess
 import tempfile
 import unittest
 
-from ringmaster_run import DEADLINE, LONG, RINGMASTER, ROOT, SHORT, RunTest, main, ringmaster, wait_until
+from ringmaster_run import DEADLINE, LONG, RINGMASTER, ROOT, SHORT, RunTest, main, output_so_far, ringmaster, wait_until
 
 DIGITS = ROOT / "examples/digits/job.yaml"
 NOBODY = 65534
@@ -24,8 +24,7 @@ class LogsCommand(RunTest):
         self.addCleanup(lambda: process.poll() is None and process.kill())
 
         def text():
-            output.seek(0)
-            return output.read().decode()
+            return output_so_far(output)
         return process, text
 
     def test_follow_goes_on_across_a_restart_and_ends_with_the_job(self):

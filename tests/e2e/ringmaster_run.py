@@ -16,7 +16,7 @@ import tempfile
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
-from testing import BIN, DEADLINE, ROOT, main, processes, wait_until  # noqa: E402
+from testing import BIN, DEADLINE, ROOT, main, output_so_far, processes, wait_until  # noqa: E402
 
 RINGMASTER = str(BIN / "ringmaster")
 WEIGHTS = re.compile(r"^weights sha256:([0-9a-f]{64}) steps:(\d+) accuracy:([0-9.]+)$", re.MULTILINE)
@@ -47,8 +47,7 @@ class Run:
                                         stderr=subprocess.STDOUT, env={**os.environ, **(env or {})}, preexec_fn=preexec_fn)
 
     def text(self):
-        self.output.seek(0)
-        return self.output.read().decode()
+        return output_so_far(self.output)
 
     def running(self):
         return self.process.poll() is None

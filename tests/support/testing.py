@@ -22,6 +22,11 @@ def wait_until(condition, what, deadline=DEADLINE, between=0.002):
     raise AssertionError(f"waited {deadline} s in vain for {what() if callable(what) else what}")
 
 
+def output_so_far(file):
+    """What a process has written into `file` so far. Read in place: a seek would move where the process itself writes."""
+    return os.pread(file.fileno(), os.fstat(file.fileno()).st_size, 0).decode()
+
+
 def processes():
     """(pid, parent, command line) of every process of this machine that can be read."""
     for entry in pathlib.Path("/proc").iterdir():

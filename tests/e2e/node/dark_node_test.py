@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """A node goes dark in the middle of a job: it is not drained, it says nothing, nobody can reach it. Later it comes back."""
+import contextlib
 import json
 import os
 import pathlib
@@ -38,7 +39,8 @@ class DarkNode:
         if len(found) < 2:
             raise AssertionError(f"kubelet and containerd of {self._name}: {found}")
         for pid in found:
-            os.kill(pid, number)
+            with contextlib.suppress(ProcessLookupError):  # a short-lived one, which has ended
+                os.kill(pid, number)
 
     def _is_of_node(self, command):
         return (f"--hostname-override={self._name}" in command or f"--config=/run/{self._name}/containerd.toml" in command

@@ -11,7 +11,7 @@ import tempfile
 from cluster_test_case import LOOK, ROOT, ClusterTest, job, kubectl, wait_until
 from kubelet_api import KubeletApi
 from story_test_case import FOREVER, StoryTest, program
-from testing import BIN, DEADLINE, main
+from testing import BIN, DEADLINE, main, output_so_far
 import binaries
 
 QUALIFIED = "trainingjob.training.ringmaster.dev/"
@@ -250,8 +250,7 @@ class PluginStory(PluginTest, StoryTest):
         self.addCleanup(lambda: follower.poll() is None and (follower.kill(), follower.wait()))
 
         def text():
-            output.seek(0)
-            return output.read().decode()
+            return output_so_far(output)
         self.wait(lambda: "line 5 of story-1-0" in text(), lambda: f"lines of story-1-0; there are {text()}")
         asked = len(self.kubelet_api.requests)
         self.kubelet_api.broken.set()
@@ -313,9 +312,9 @@ class PluginStory(PluginTest, StoryTest):
         missing = 'MountVolume.SetUp failed for volume "settings" : configmap "settings" not found'
         self.kubelet.withhold("mine", "ContainerCreating", "", warning=("FailedMount", missing))
         self.submit(program(FOREVER))
-        shown = self.shown("story-0-0, story-1-0", missing)
-        self.assertRegex(shown, r"(?m)^  PENDING +LAST SEEN +WARNING +MESSAGE$")
-        self.assertRegex(shown, r"(?m)^  story-0-0, story-1-0 +[0-9.]+ m?s +FailedMount +MountVolume")
+        both = re.compile(r"(?m)^  story-0-0, story-1-0 +[0-9.]+ m?s +FailedMount +MountVolume")
+        self.wait(lambda: both.search(self.ok("get", "story")), "one row for both pods")  # they are warned of one after another
+        self.assertRegex(self.shown(missing), r"(?m)^  PENDING +LAST SEEN +WARNING +MESSAGE$")
         self.kubelet.provide("mine")
         self.wait_for_round(1, members=2)
         self.assertNotIn("FailedMount", self.ok("get", "story"))
