@@ -117,31 +117,36 @@ TEST(AsyncTest, AbortWakesAllHandlesWithin100Milliseconds) {
 }
 
 TEST(AsyncTest, ADestructorEndsWhatIsPendingAndTellsThePeers) {
-  Group group(2);
-  std::barrier everybody(2);
+  Group group(3);
+  std::barrier everybody(3);
+  std::barrier over(3);
   ++group.options.round;
-  testing::RunThreads(2, [&](int rank) {
+  testing::RunThreads(3, [&](int rank) {
     auto comm = group.Open(rank);
     EXPECT_TRUE(comm->Barrier("meet").ok());
     everybody.arrive_and_wait();
     std::vector<float> data(10);
-    if (rank == 1) {
-      const absl::Status status = comm->Receive(0, data, "never sent");
-      EXPECT_EQ(status.code(), absl::StatusCode::kAborted) << status;
-      EXPECT_THAT(Message(status), HasSubstr("were pending"));
+    std::vector<float> sum(10);
+    if (rank == 2) {  // who does not come, and stays: the others wait for it
+      over.arrive_and_wait();
       return;
     }
-    // Two ranks that both receive say nothing to one another, so that rank 1 hears of the end
-    // alone.
-    std::vector<float> never_sent(10);
-    const Handle waits =
-        comm->Start([&on = *comm, &never_sent] { return on.Receive(1, never_sent, "waits"); });
-    const Handle behind = comm->BroadcastAsync(1, data, "behind");
+    if (rank == 1) {
+      const absl::Status status = comm->Allreduce(Reduction::kSum, data, sum, "waits");
+      EXPECT_EQ(status.code(), absl::StatusCode::kAborted) << status;
+      EXPECT_THAT(Message(status), HasSubstr("were pending"));
+      over.arrive_and_wait();
+      return;
+    }
+    const Handle waits = comm->AllreduceAsync(Reduction::kSum, data, sum, "waits");
+    std::vector<float> more(10);
+    const Handle behind = comm->BroadcastAsync(1, more, "behind");
     comm.reset();
     for (const Handle& handle : {waits, behind}) {
       EXPECT_TRUE(handle.Done());
       EXPECT_FALSE(handle.status().ok());
     }
+    over.arrive_and_wait();
   });
 }
 

@@ -29,25 +29,28 @@ struct GroupFiles {
   const char* limit;
   const char* usage;
   const char* statistics;
-  const char* inactive;
+  const char* inactive;  // pages of files, which are given back when memory is short,
+  const char* active;    // those that were read more than once as well
 };
 
 std::optional<int64_t> LeftInGroup(const std::string& root, const GroupFiles& files) {
   const std::optional<int64_t> limit = Number(root + files.limit);
   const std::optional<int64_t> usage = Number(root + files.usage);
   if (!limit || !usage) return std::nullopt;
-  const int64_t idle = NumberBehind(files.inactive, root + files.statistics).value_or(0);
-  return std::max<int64_t>(0, *limit - *usage + idle);
+  int64_t of_files = 0;
+  for (const char* word : {files.inactive, files.active})
+    of_files += NumberBehind(word, root + files.statistics).value_or(0);
+  return std::max<int64_t>(0, *limit - *usage + of_files);
 }
 
 }  // namespace
 
 std::optional<int64_t> AvailableMemory(const std::string& root) {
   constexpr GroupFiles kVersion2 = {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current",
-                                    "/sys/fs/cgroup/memory.stat", "inactive_file"};
-  constexpr GroupFiles kVersion1 = {"/sys/fs/cgroup/memory/memory.limit_in_bytes",
-                                    "/sys/fs/cgroup/memory/memory.usage_in_bytes",
-                                    "/sys/fs/cgroup/memory/memory.stat", "total_inactive_file"};
+                                    "/sys/fs/cgroup/memory.stat", "inactive_file", "active_file"};
+  constexpr GroupFiles kVersion1 = {
+      "/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory/memory.usage_in_bytes",
+      "/sys/fs/cgroup/memory/memory.stat", "total_inactive_file", "total_active_file"};
   std::optional<int64_t> available = NumberBehind("MemAvailable:", root + "/proc/meminfo");
   if (available) *available *= 1024;
   for (const GroupFiles& files : {kVersion2, kVersion1}) {

@@ -10,8 +10,8 @@ namespace ringmaster::device {
 
 // Bytes that can be had without swapping: what the machine has available (/proc/meminfo), or what
 // the control group of either version has left below its limit where that is less; pages of files
-// that nobody uses count as free. Nothing where the system does not say. `root` is where /proc and
-// /sys are, for tests. Reads a few small files.
+// count as free, as the kernel gives them back. Nothing where the system does not say. `root` is
+// where /proc and /sys are, for tests. Reads a few small files.
 std::optional<int64_t> AvailableMemory(const std::string& root = "");
 
 }  // namespace ringmaster::device

@@ -38,7 +38,7 @@ TEST_F(AvailableMemoryTest, IsWhatTheControlGroupHasLeftWhereThatIsLess) {
   Write("/sys/fs/cgroup/memory.max", "500000\n");
   Write("/sys/fs/cgroup/memory.current", "300000\n");
   Write("/sys/fs/cgroup/memory.stat", "anon 250000\ninactive_file 20000\nactive_file 7\n");
-  EXPECT_EQ(Available(), 220'000);
+  EXPECT_EQ(Available(), 220'007);
   Write("/sys/fs/cgroup/memory.max", "max\n");
   EXPECT_EQ(Available(), 1000 * 1024);
 }
@@ -47,7 +47,8 @@ TEST_F(AvailableMemoryTest, KnowsTheFirstVersionOfControlGroups) {
   MachineHas(1000);
   Write("/sys/fs/cgroup/memory/memory.limit_in_bytes", "400000\n");
   Write("/sys/fs/cgroup/memory/memory.usage_in_bytes", "500000\n");
-  Write("/sys/fs/cgroup/memory/memory.stat", "inactive_file 1\ntotal_inactive_file 150000\n");
+  Write("/sys/fs/cgroup/memory/memory.stat",
+        "inactive_file 1\ntotal_inactive_file 140000\ntotal_active_file 10000\n");
   EXPECT_EQ(Available(), 50'000);
   Write("/sys/fs/cgroup/memory/memory.stat", "");
   EXPECT_EQ(Available(), 0);

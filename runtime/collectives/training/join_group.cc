@@ -118,9 +118,10 @@ absl::StatusOr<int> JoinGroup::Allreduce(Reduction reduction, ConstElements in, 
   }
   std::vector<std::byte> memory(in.count() * SizeOf(WideTypeOf(in.type())));
   const Elements wide(WideTypeOf(in.type()), memory);
-  Widen(in, wide);
+  const double scale = AverageScale(in.type(), communicator_.world());
+  Widen(in, wide, scale);
   RM_RETURN_IF_ERROR(Sum(mine, wide));
-  DivideAndNarrow(wide, active, out);
+  DivideAndNarrow(wide, active, out, scale);
   return active;
 }
 

@@ -67,6 +67,19 @@ TEST(JoinGroupTest, AveragesOverThoseThatStillHaveData) {
   EXPECT_EQ(seen[0].last, 1);
 }
 
+TEST(JoinGroupTest, AnAverageOfLargeValuesDoesNotOverflow) {
+  Group group(3);
+  group.Run([&](Communicator& comm) {
+    JoinGroup joining(comm);
+    if (comm.rank() < 2) {
+      std::vector<float> large(7, 3e38f);
+      EXPECT_EQ(joining.Allreduce(Reduction::kAverage, large, large, "large").value(), 2);
+      EXPECT_THAT(large, ::testing::Each(3e38f));
+    }
+    EXPECT_TRUE(joining.Join().ok());
+  });
+}
+
 TEST(JoinGroupTest, OfThoseThatJoinAtOnceTheHighestIsTheLast) {
   for (const Seen& one : Train({2, 2, 1}, Reduction::kSum)) EXPECT_EQ(one.last, 1);
   for (const Seen& one : Train({0, 0, 0}, Reduction::kSum)) EXPECT_EQ(one.last, 2);

@@ -98,6 +98,10 @@ struct Extents {
 template <typename Body>
 void ForSamples(const Extents& e, size_t floats, float* scratch, const Body& body) {
   const int64_t parts = std::min<int64_t>(e.batch, device::ThreadCount());
+  if (parts == 1) {  // no parallel region, so that the products inside may have theirs
+    for (int64_t n = 0; n < e.batch; ++n) body(n, scratch);
+    return;
+  }
   device::ParallelFor(parts, e.batch * e.window * e.places / parts, [&](int64_t part) {
     for (int64_t n = e.batch * part / parts; n < e.batch * (part + 1) / parts; ++n)
       body(n, scratch + static_cast<size_t>(part) * floats);
