@@ -15,6 +15,8 @@ namespace {
 constexpr int kAliveTag = 1;
 constexpr int kFailedTag = 2;
 constexpr int kFirstDataTag = 16;
+// So many timeouts without a byte anywhere, where ranks wait for one another, are the end.
+constexpr int kStallTimeouts = 3;
 
 absl::Status Check(int code, const char* call) {
   if (code == MPI_SUCCESS) return absl::OkStatus();
@@ -54,7 +56,8 @@ absl::StatusOr<std::unique_ptr<MpiTransport>> MpiTransport::Create(
 }
 
 MpiTransport::~MpiTransport() {
-  if (failed_) return;  // peers may never come to free theirs
+  (void)ReadNews(Clock::now());  // of a failure while this rank was in no operation
+  if (failed_) return;           // peers may never come to free theirs
   if (data_ != MPI_COMM_NULL) MPI_Comm_free(&data_);
   if (news_ != MPI_COMM_NULL) MPI_Comm_free(&news_);
 }
@@ -74,8 +77,9 @@ absl::Status MpiTransport::Begin(const Operation& operation, const Scope& scope)
     Peer& peer = peers_[static_cast<size_t>(rank)];
     peer.tag = TagOf(scope, ++peer.begun);
     peer.posted = peer.complete = 0;
-    peer.heard = now;
+    peer.heard = peer.progress = now;
   };
+  moved_ = now;
   if (scope.ranks.empty()) {
     for (int rank = 0; rank < world_; ++rank) join(rank);
   } else {
@@ -97,8 +101,12 @@ void MpiTransport::PostSend(int peer, std::span<const std::byte> bytes) {
       Check(MPI_Isend(bytes.data(), static_cast<int>(bytes.size()), MPI_BYTE, peer,
                       peers_[static_cast<size_t>(peer)].tag, data_, &request),
             "MPI_Isend");
-  if (!sent.ok()) wrong_call_ = sent;
-  sends_.push_back(request);
+  if (!sent.ok()) {
+    wrong_call_ = sent;
+    return;
+  }
+  sends_.push_back({request, peer});
+  ++peers_[static_cast<size_t>(peer)].sending;
   traffic_.bytes_sent += bytes.size();
 }
 
@@ -139,8 +147,11 @@ absl::Status MpiTransport::Progress(Done done) {
       moved = moved || received;
     }
     if (done()) return absl::OkStatus();
-    if (moved) continue;
     const auto now = Clock::now();
+    if (moved) {
+      moved_ = now;
+      continue;
+    }
     RM_RETURN_IF_ERROR(ReadNews(now));
     RM_RETURN_IF_ERROR(CheckPatience(now));
     SayAlive(now);
@@ -152,12 +163,14 @@ absl::StatusOr<bool> MpiTransport::ReapSends() {
   bool moved = false;
   for (size_t i = 0; i < sends_.size();) {
     int over = 0;
-    const absl::Status tested = Check(MPI_Test(&sends_[i], &over, MPI_STATUS_IGNORE), "MPI_Test");
+    const absl::Status tested =
+        Check(MPI_Test(&sends_[i].request, &over, MPI_STATUS_IGNORE), "MPI_Test");
     if (!tested.ok()) return Record({tested, -1});
     if (!over) {
       ++i;
       continue;
     }
+    --peers_[static_cast<size_t>(sends_[i].peer)].sending;
     sends_[i] = sends_.back();
     sends_.pop_back();
     moved = true;
@@ -233,7 +246,14 @@ absl::Status MpiTransport::ReadNews(Clock::time_point now) {
     std::string text(static_cast<size_t>(bytes), '\0');
     MPI_Recv(text.data(), bytes, MPI_CHAR, status.MPI_SOURCE, status.MPI_TAG, news_,
              MPI_STATUS_IGNORE);
-    peers_[static_cast<size_t>(status.MPI_SOURCE)].heard = now;
+    Peer& peer = peers_[static_cast<size_t>(status.MPI_SOURCE)];
+    peer.heard = now;
+    if (status.MPI_TAG == kAliveTag && text.size() == sizeof(age_)) {
+      int64_t age = 0;
+      text.copy(reinterpret_cast<char*>(&age), sizeof(age));
+      peer.progress = std::max(peer.progress, now - std::chrono::milliseconds(age));
+      continue;
+    }
     if (status.MPI_TAG != kFailedTag || text.size() < 2 * sizeof(int)) continue;
     // What failed there, whom that rank blames, and in words.
     int figures[2];
@@ -247,26 +267,47 @@ absl::Status MpiTransport::ReadNews(Clock::time_point now) {
 }
 
 absl::Status MpiTransport::CheckPatience(Clock::time_point now) {
+  int waited_for = -1;
   for (int rank = 0; rank < world_; ++rank) {
     const Peer& peer = peers_[static_cast<size_t>(rank)];
-    if (peer.expected.empty() || now - peer.heard < timeout_) continue;
+    if (!peer.waited_for()) continue;
+    waited_for = rank;
+    if (now - peer.heard < timeout_) continue;
     return Record({absl::DeadlineExceededError(
                        fmt::format("rank {} was silent for {} ms while rank {} waited for it in {}",
                                    rank, timeout_.count(), rank_, operation_.Describe())),
                    rank});
   }
-  return absl::OkStatus();
+  if (waited_for < 0 || now - LatestProgress() < kStallTimeouts * timeout_) return absl::OkStatus();
+  return Record(
+      {absl::DeadlineExceededError(fmt::format(
+           "rank {} waits like rank {}, and no data has moved for {} ms, in {}", waited_for, rank_,
+           (kStallTimeouts * timeout_).count(), operation_.Describe())),
+       waited_for});
 }
 
-// Four times per timeout, so that whoever waits for this rank knows that it waits itself.
+MpiTransport::Clock::time_point MpiTransport::LatestProgress() const {
+  Clock::time_point latest = moved_;
+  for (const Peer& peer : peers_) {
+    if (peer.waited_for()) latest = std::max(latest, peer.progress);
+  }
+  return latest;
+}
+
+// Four times per timeout, so that whoever waits for this rank knows that it waits itself, and since
+// when for nothing. Where a peer has not taken the last ones in, it does not read: no more are
+// sent.
 void MpiTransport::SayAlive(Clock::time_point now) {
   if (now < next_alive_) return;
   next_alive_ = now + timeout_ / 4;
+  int taken = 0;
+  MPI_Testall(static_cast<int>(alives_.size()), alives_.data(), &taken, MPI_STATUSES_IGNORE);
+  if (!taken) return;
+  alives_.clear();
+  age_ = std::chrono::duration_cast<std::chrono::milliseconds>(now - LatestProgress()).count();
   for (int rank = 0; rank < world_; ++rank) {
     if (rank == rank_) continue;
-    MPI_Request request = MPI_REQUEST_NULL;
-    MPI_Isend(nullptr, 0, MPI_CHAR, rank, kAliveTag, news_, &request);
-    MPI_Request_free(&request);
+    MPI_Isend(&age_, sizeof(age_), MPI_CHAR, rank, kAliveTag, news_, &alives_.emplace_back());
   }
 }
 

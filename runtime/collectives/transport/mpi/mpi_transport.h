@@ -72,7 +72,14 @@ class MpiTransport final : public Transport {
     uint64_t complete = 0;  // and those that are done
     MPI_Request arriving = MPI_REQUEST_NULL;
     std::vector<std::byte> scratch;  // of what is combined
+    int sending = 0;                 // messages to it that are not done
     Clock::time_point heard{};
+    Clock::time_point progress{};  // when, as it says, data last moved there
+    bool waited_for() const { return !expected.empty() || sending > 0; }
+  };
+  struct Sending {
+    MPI_Request request;
+    int peer;
   };
 
   MpiTransport(uint64_t round, std::chrono::milliseconds timeout)
@@ -89,6 +96,7 @@ class MpiTransport final : public Transport {
   absl::Status ReadNews(Clock::time_point now);
   absl::Status CheckPatience(Clock::time_point now);
   void SayAlive(Clock::time_point now);
+  Clock::time_point LatestProgress() const;
   absl::Status Record(Failure failure);
   int TagOf(const Scope& scope, uint64_t number) const;
 
@@ -106,7 +114,10 @@ class MpiTransport final : public Transport {
 
   // The rest belongs to the thread that runs the operation.
   std::vector<Peer> peers_;  // by rank
-  std::vector<MPI_Request> sends_;
+  std::vector<Sending> sends_;
+  Clock::time_point moved_{};  // when data last moved in this operation, or its beginning
+  std::vector<MPI_Request> alives_;
+  int64_t age_ = 0;  // of the last progress, in ms, as the last `alives_` say it
   std::optional<absl::Status> wrong_call_;  // of a post, which cannot return it
   Operation operation_;
   Clock::time_point next_alive_{};

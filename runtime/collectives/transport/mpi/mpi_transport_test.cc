@@ -96,6 +96,30 @@ TEST(MpiTransportTest, NamesTheRankThatIsSilent) {
   MPI_Barrier(MPI_COMM_WORLD);  // rank 1 was here, outside of the communicator, all the time
 }
 
+TEST(MpiTransportTest, NamesASilentRankToOneThatOnlySends) {
+  const auto communicator = Open(std::chrono::seconds(1));
+  ASSERT_NE(communicator, nullptr);
+  // More than MPI sends without an answer; it may be read as long as the process lives.
+  static const std::vector<float> data(1 << 20);
+  if (communicator->rank() == 0) {
+    const absl::Status status = communicator->Send(1, data, "to nobody");
+    EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded) << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr("rank 1 was silent"));
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+}
+
+TEST(MpiTransportTest, EndsWhereAllWaitForOneAnother) {
+  const auto communicator = Open(std::chrono::seconds(1));
+  ASSERT_NE(communicator, nullptr);
+  std::vector<float> data(10);
+  const int next = (communicator->rank() + 1) % communicator->world();
+  const absl::Status status = communicator->Receive(next, data, "nobody sends");
+  EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("waits like rank"));
+  MPI_Barrier(MPI_COMM_WORLD);
+}
+
 TEST(MpiTransportTest, WakesWhoeverWaitsWhenARankAborts) {
   MPI_Barrier(MPI_COMM_WORLD);
   const auto communicator = Open();
