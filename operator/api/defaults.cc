@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "common/networks.h"
+
 namespace ringmaster::api {
 
 using namespace training::v1alpha1;  // NOLINT: every name here is one of the API's
@@ -16,7 +18,10 @@ std::int32_t DefaultShards(std::int32_t batch_size, std::int32_t max_replicas, b
 }
 
 bool HasBatchNorm(const Model& model) {
-  if (model.zoo) return model.zoo->name.ends_with("-bn");
+  if (model.zoo) {
+    const networks::Network* network = networks::Find(model.zoo->name);
+    return network != nullptr && network->batch_norm;
+  }
   if (!model.sequential) return false;
   const auto& layers = model.sequential->layers;
   return std::any_of(layers.begin(), layers.end(),

@@ -71,7 +71,7 @@ broken.yaml:8: spec.workers.replicas: must be an integer, not a string ("four")
 broken.yaml:9: spec.workers.minReplicas: 9 is more than maxReplicas (8); lower it or raise maxReplicas
 broken.yaml:11: spec.cleanPodPolicy: "running" is not one of Running, All, None; did you mean Running?
 broken.yaml:12: spec.trainer: set at most one of epochs, steps (epochs and steps are set); keep one of them
-broken.yaml:13: spec.trainer.model.zoo.name: "lenet-bm" is not one of lenet-bn; did you mean lenet-bn?
+broken.yaml:13: spec.trainer.model.zoo.name: "lenet-bm" is not one of lenet, lenet-bn, alexnet, vgg-16, resnet-18, resnet-50, densenet-121, gpt-2; did you mean lenet-bn?
 broken.yaml:14: spec.trainer.data.csv.classes: 1 is less than 2
 broken.yaml:17: spec.trainer.optimizer.sgd.learningRate: 0 is not more than 0
 broken.yaml:18: spec.trainer.optimizer.sgd.momentun: unknown field; did you mean momentum?)");

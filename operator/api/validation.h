@@ -22,6 +22,12 @@ std::vector<schema::Problem> Validate(const training::v1alpha1::TrainingJob& job
 // Validate.
 std::vector<schema::Problem> ValidateTrainer(const training::v1alpha1::TrainerConfig& trainer);
 
+// The part of that which concerns a list of layers; paths begin with
+// "spec.trainer.model.sequential". A layer that does not fit what reaches it is named with both.
+// Used by ValidateTrainer.
+std::vector<schema::Problem> ValidateLayers(const training::v1alpha1::Sequential& model,
+                                            const training::v1alpha1::Data& data);
+
 // The part of it that concerns the pod template; paths begin with "spec.workers.template". Whoever
 // takes the pods checks the rest. Used by Validate.
 std::vector<schema::Problem> ValidateTemplate(const nlohmann::json& pod_template);

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "common/networks.h"
 #include "common/status.h"
 #include "operator/api/admission.h"
 #include "operator/api/defaults.h"
@@ -60,6 +61,10 @@ TEST(DerivedDefaultsTest, FollowReplicasAndLeaveWhatIsThere) {
 TEST(DerivedDefaultsTest, SeeBatchNormInTheZooAndInLayers) {
   Model model{.zoo = Zoo{.name = "lenet-bn"}};
   EXPECT_TRUE(HasBatchNorm(model));
+  model.zoo->name = "densenet-121";
+  EXPECT_TRUE(HasBatchNorm(model));
+  model.zoo->name = "vgg-16";
+  EXPECT_FALSE(HasBatchNorm(model));
   model = {.sequential = Sequential{.layers = {{.linear = Linear{.features = 2}}}}};
   EXPECT_FALSE(HasBatchNorm(model));
   model.sequential->layers.push_back({.batch_norm = BatchNorm{}});
@@ -121,6 +126,82 @@ TEST(ValidationTest, ChecksLayersWithoutShapes) {
           "(data.csv.classes); make them equal"));
 }
 
+// Lines of the digits job with these layers instead.
+std::vector<std::string> LinesOf(std::vector<Layer> layers) {
+  TrainingJob job = Digits();
+  job.spec.trainer->model = {.sequential = Sequential{.layers = std::move(layers)}};
+  return Lines(job);
+}
+
+TEST(ValidationTest, NamesTheFirstLayerThatDoesNotFitAndWhatReachesIt) {
+  const Layer flatten{.flatten = Empty{}}, head{.linear = Linear{.features = 10}};
+  const Layer pool{.max_pool = Pool{.kernel = 2}};
+  EXPECT_THAT(LinesOf({{.conv2d = Conv2d{.channels = 8, .kernel = 3, .dilation = 3}},
+                       {.conv2d = Conv2d{.channels = 8, .kernel = 1, .groups = 4}},
+                       {.adaptive_average_pool = AdaptivePool{}},
+                       flatten,
+                       head}),
+              IsEmpty());
+  EXPECT_THAT(LinesOf({pool, {.conv2d = Conv2d{.channels = 8, .kernel = 5}}, pool, flatten, head}),
+              ElementsAre("spec.trainer.model.sequential.layers[1].conv2d.kernel: a kernel of 5 by "
+                          "5 does not fit into [1, 4, 4] with a padding of 0; make it smaller, or "
+                          "shrink the image less before it"));
+  EXPECT_THAT(
+      LinesOf({{.conv2d = Conv2d{.channels = 8, .kernel = 3, .dilation = 4}}, flatten, head}),
+      ElementsAre(HasSubstr("a kernel of 3 by 3, every 4 points, does not fit into [1, 8, 8]")));
+  EXPECT_THAT(LinesOf({pool, pool, pool, pool, flatten, head}),
+              ElementsAre(HasSubstr("layers[3].maxPool.kernel: a window of 2 by 2 does not fit "
+                                    "into [1, 1, 1]")));
+  EXPECT_THAT(LinesOf({{.conv2d = Conv2d{.channels = 8, .kernel = 3}},
+                       {.conv2d = Conv2d{.channels = 9, .kernel = 3, .groups = 3}},
+                       flatten,
+                       head}),
+              ElementsAre("spec.trainer.model.sequential.layers[1].conv2d.groups: 3 does not "
+                          "divide both the 8 channels that reach it and its own 9"));
+  EXPECT_THAT(LinesOf({pool, head}),
+              ElementsAre("spec.trainer.model.sequential.layers[1].linear: needs a row of "
+                          "features, but [1, 4, 4] reaches it; put a flatten before it"));
+  EXPECT_THAT(LinesOf({flatten}),
+              ElementsAre("spec.trainer.model.sequential.layers: the network ends with [64], but "
+                          "10 classes (data.csv.classes) need as many scores; end with a linear "
+                          "layer of 10 features"));
+}
+
+TEST(ValidationTest, KnowsTheZoosNamesAsTheSchemaDoes) {
+  const schema::Field* name = schema::FindField(SchemaOf<Zoo>(), "name");
+  ASSERT_NE(name, nullptr);
+  std::vector<std::string> known;
+  for (const networks::Network& network : networks::kNetworks) known.emplace_back(network.name);
+  EXPECT_EQ(name->allowed, known);
+}
+
+TEST(ValidationTest, ChecksANetworkOfTheZooAndItsData) {
+  TrainingJob job = Digits();
+  Zoo& zoo = *job.spec.trainer->model.zoo;
+  zoo = {.name = "resnet-18", .width = 0.5};
+  EXPECT_THAT(Lines(job), IsEmpty());
+  zoo = {.name = "resnet-18", .dropout = 0.1, .layers = 3};
+  EXPECT_THAT(
+      Lines(job),
+      ElementsAre("spec.trainer.model.zoo.dropout: resnet-18 has no dropout: leave it out",
+                  "spec.trainer.model.zoo.layers: the number of resnet-18's layers is fixed: leave "
+                  "it out"));
+  zoo = {.name = "alexnet"};
+  EXPECT_THAT(Lines(job),
+              ElementsAre("spec.trainer.data.csv.shape: images of [1, 8, 8] are too small for "
+                          "alexnet, whose layers need at least 63 by 63 points; take larger ones, "
+                          "or lenet-bn, resnet-18, resnet-50"));
+  job.spec.trainer->data.csv->shape = {64};
+  EXPECT_THAT(Lines(job),
+              ElementsAre("spec.trainer.data.csv.shape: alexnet needs images, [channels, height, "
+                          "width], not [64]"));
+  zoo = {.name = "gpt-2", .layers = 2};
+  EXPECT_THAT(Lines(job), ElementsAre("spec.trainer.data: gpt-2 reads text; give data.text"));
+  job.spec.trainer->data = {.text = TextData{.path = "a.txt", .window = 1025}};
+  EXPECT_THAT(Lines(job), ElementsAre("spec.trainer.data.text.window: 1025 is more than the 1024 "
+                                      "positions of gpt-2; lower it"));
+}
+
 TEST(ValidationTest, ChecksTheTransformerAndItsData) {
   TrainingJob job = Digits();
   job.spec.trainer->model = {.transformer = Transformer{.layers = 1, .heads = 3, .width = 64}};
@@ -129,7 +210,9 @@ TEST(ValidationTest, ChecksTheTransformerAndItsData) {
                           HasSubstr("64 is not a multiple of heads (3)")));
   job = Digits();
   job.spec.trainer->data = {.text = TextData{.path = "a.txt"}};
-  EXPECT_THAT(Lines(job), ElementsAre(HasSubstr("text is read by model.transformer alone")));
+  EXPECT_THAT(Lines(job),
+              ElementsAre(HasSubstr("text is read by model.transformer and the zoo's gpt-2 "
+                                    "alone; give data.csv")));
 }
 
 TEST(ValidationTest, ChecksTheScheduleAndTheOptimizer) {

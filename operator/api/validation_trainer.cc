@@ -1,10 +1,11 @@
-// ValidateTrainer of validation.h: what can be said of a network without computing its shapes.
-#include <map>
+// ValidateTrainer of validation.h.
+#include <algorithm>
 #include <string>
-#include <string_view>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include "common/networks.h"
 #include "operator/api/validation.h"
 #include "proto/schema/path.h"
 
@@ -14,75 +15,70 @@ namespace {
 using namespace training::v1alpha1;  // NOLINT: every name here is one of the API's
 using Problems = std::vector<schema::Problem>;
 
-constexpr char kLayersPath[] = "spec.trainer.model.sequential.layers";
-
-std::string_view KindOf(const Layer& layer) {
-  if (layer.conv2d) return "conv2d";
-  if (layer.max_pool) return "maxPool";
-  if (layer.average_pool) return "averagePool";
-  if (layer.linear) return "linear";
-  if (layer.batch_norm) return "batchNorm";
-  if (layer.dropout) return "dropout";
-  if (layer.flatten) return "flatten";
-  return "activation";
+// One of networks.h; null for a list of layers, and for a name that the schema has refused.
+const networks::Network* NetworkOf(const Model& model) {
+  return model.zoo ? networks::Find(model.zoo->name) : nullptr;
 }
 
-bool NeedsImages(const Layer& layer) {
-  return layer.conv2d || layer.max_pool || layer.average_pool;
-}
-
-void CheckPool(const std::optional<Pool>& pool, const std::string& path, Problems& problems) {
-  if (!pool || pool->padding * 2 <= pool->kernel) return;
-  problems.push_back(
-      {path + ".padding",
-       fmt::format("{} is more than half the kernel ({}): a window could lie outside the image",
-                   pool->padding, pool->kernel)});
-}
-
-void CheckNames(const Sequential& model, Problems& problems) {
-  std::map<std::string, std::size_t> places;
-  for (std::size_t i = 0; i < model.layers.size(); ++i) {
-    if (!model.layers[i].name) continue;
-    const auto [first, added] = places.emplace(*model.layers[i].name, i);
-    if (added) continue;
+void CheckZooSettings(const Zoo& zoo, const networks::Network& network, Problems& problems) {
+  if (zoo.dropout && !network.dropout) {
+    problems.push_back({"spec.trainer.model.zoo.dropout",
+                        fmt::format("{} has no dropout: leave it out", network.name)});
+  }
+  if (zoo.layers && network.blocks == 0) {
     problems.push_back(
-        {schema::Join(kLayersPath, i) + ".name",
-         fmt::format("layers[{}] has the name {} already", first->second, first->first)});
+        {"spec.trainer.model.zoo.layers",
+         fmt::format("the number of {}'s layers is fixed: leave it out", network.name)});
   }
 }
 
-void CheckLayers(const Sequential& model, Problems& problems) {
-  std::string flattened_by;
-  for (std::size_t i = 0; i < model.layers.size(); ++i) {
-    const Layer& layer = model.layers[i];
-    const std::string path = schema::Join(kLayersPath, i);
-    CheckPool(layer.max_pool, path + ".maxPool", problems);
-    CheckPool(layer.average_pool, path + ".averagePool", problems);
-    if (NeedsImages(layer) && !flattened_by.empty()) {
-      problems.push_back({path, fmt::format("{} needs images, but {} before it leaves none",
-                                            KindOf(layer), flattened_by)});
-    }
-    if (layer.linear || layer.flatten)
-      flattened_by = fmt::format("layers[{}] ({})", i, KindOf(layer));
+void CheckImages(const networks::Network& network, const CsvData& data, Problems& problems) {
+  constexpr char kPath[] = "spec.trainer.data.csv.shape";
+  if (data.shape.size() != 3) {
+    problems.push_back({kPath, fmt::format("{} needs images, [channels, height, width], not {}",
+                                           network.name, data.shape)});
+    return;
   }
+  const std::int64_t side = std::min(data.shape[1], data.shape[2]);
+  if (side >= network.smallest_side) return;
+  const std::string others = networks::NamesOf([&](const networks::Network& other) {
+    return !other.reads_text() && other.smallest_side <= side;
+  });
+  problems.push_back(
+      {kPath, fmt::format("images of {} are too small for {}, whose layers need at least {} by {} "
+                          "points; take larger ones, or {}",
+                          data.shape, network.name, network.smallest_side, network.smallest_side,
+                          others)});
 }
 
-void CheckHead(const Sequential& model, const Data& data, Problems& problems) {
-  const std::size_t last = model.layers.size() - 1;
-  const std::optional<Linear>& head = model.layers[last].linear;
-  if (!head || !data.csv || head->features == data.csv->classes) return;
-  problems.push_back({schema::Join(kLayersPath, last) + ".linear.features",
-                      fmt::format("{} scores for {} classes (data.csv.classes); make them equal",
-                                  head->features, data.csv->classes)});
+void CheckNetworkAndData(const networks::Network& network, const Data& data, Problems& problems) {
+  if (network.reads_text() && !data.text) {
+    problems.push_back(
+        {"spec.trainer.data", fmt::format("{} reads text; give data.text", network.name)});
+  }
+  if (network.reads_text() && data.text && data.text->window > network.longest_window) {
+    problems.push_back({"spec.trainer.data.text.window",
+                        fmt::format("{} is more than the {} positions of {}; lower it",
+                                    data.text->window, network.longest_window, network.name)});
+  }
+  if (!network.reads_text() && data.csv && !data.csv->shape.empty())
+    CheckImages(network, *data.csv, problems);
 }
 
 void CheckModelAndData(const Model& model, const Data& data, Problems& problems) {
   if (model.transformer && !data.text) {
     problems.push_back({"spec.trainer.data", "the transformer reads characters; give data.text"});
   }
-  if (!model.transformer && data.text) {
-    problems.push_back(
-        {"spec.trainer.data", "text is read by model.transformer alone; give data.csv"});
+  const networks::Network* network = NetworkOf(model);
+  if (network != nullptr) {
+    CheckZooSettings(*model.zoo, *network, problems);
+    CheckNetworkAndData(*network, data, problems);
+  }
+  const bool reads_text = model.transformer || (network != nullptr && network->reads_text());
+  if (!reads_text && data.text) {
+    problems.push_back({"spec.trainer.data",
+                        "text is read by model.transformer and the zoo's gpt-2 alone; give "
+                        "data.csv"});
   }
   if (model.transformer && model.transformer->width % model.transformer->heads != 0) {
     problems.push_back({"spec.trainer.model.transformer.width",
@@ -106,9 +102,8 @@ std::vector<schema::Problem> ValidateTrainer(const TrainerConfig& trainer) {
   Problems problems;
   CheckModelAndData(trainer.model, trainer.data, problems);
   if (trainer.model.sequential) {
-    CheckNames(*trainer.model.sequential, problems);
-    CheckLayers(*trainer.model.sequential, problems);
-    CheckHead(*trainer.model.sequential, trainer.data, problems);
+    for (schema::Problem& problem : ValidateLayers(*trainer.model.sequential, trainer.data))
+      problems.push_back(std::move(problem));
   }
   if (trainer.schedule && trainer.schedule->step_decay)
     CheckMilestones(*trainer.schedule->step_decay, problems);

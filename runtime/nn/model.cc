@@ -38,7 +38,11 @@ absl::StatusOr<Model> BuildTransformer(const config::Transformer& transformer,
 
 absl::StatusOr<Model> Build(const config::Model& model, const BuildOptions& options) {
   if (model.zoo) {
-    return BuildZoo({.name = model.zoo->name, .dropout = model.zoo->dropout}, options);
+    return BuildZoo({.name = model.zoo->name,
+                     .dropout = model.zoo->dropout,
+                     .width = model.zoo->width.value_or(1),
+                     .layers = model.zoo->layers},
+                    options);
   }
   if (model.sequential) return BuildSequential(*model.sequential, options);
   if (model.transformer) return BuildTransformer(*model.transformer, options);

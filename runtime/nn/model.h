@@ -82,7 +82,7 @@ struct State {
 };
 
 struct Model {
-  std::string name;  // "resnet50", "sequential", "transformer"
+  std::string name;  // "resnet-50", "sequential", "transformer"
   graph::Graph graph;
   tensor::ValueSpec inputs;  // of kInputs and kLabels
   tensor::ValueSpec labels;

@@ -124,6 +124,22 @@ TEST(ModelTest, LenetBnHasItsLayersAndSomeSixtyThousandParameters) {
   EXPECT_EQ(model.labels.ToString(), "i32[4]");
 }
 
+TEST(ModelTest, AListOfLayersDilatesGroupsAndPoolsToASize) {
+  config::Layer wide = ConvLayer(6, 3), depthwise = ConvLayer(12, 3), pool;
+  wide.conv2d->dilation = 3;
+  depthwise.conv2d->groups = 6;
+  depthwise.conv2d->padding = 1;
+  pool.adaptive_average_pool.emplace();
+  pool.adaptive_average_pool->size = 1;
+  const Model model =
+      MustBuild(SequentialOf({wide, depthwise, pool, FlattenLayer(), LinearLayer(10)}), Digits());
+  // 8 points less 2 x 3 leave 2.
+  EXPECT_THAT(ToString(model.graph), HasSubstr("f32[4, 6, 2, 2]"));
+  EXPECT_EQ(model.parameters[2].name, "conv2d2.weight");
+  EXPECT_EQ(model.parameters[2].shape, (Shape{12, 1, 3, 3}));
+  EXPECT_EQ(model.parameters[4].shape, (Shape{10, 12}));
+}
+
 TEST(ModelTest, ATrainingGraphGivesEveryGradientAndStatistic) {
   const Model model = MustBuild(LenetBn(), Digits());
   std::set<std::string> wanted = {kLossSum, kCorrect};
@@ -236,8 +252,8 @@ TEST(ModelErrorTest, RefusesANameUsedTwiceAnUnknownNetworkAndNoKind) {
   config::Model zoo = LenetBn();
   zoo.zoo->name = "lenat";
   EXPECT_EQ(ErrorOf(zoo, Digits()),
-            "model: no network is called \"lenat\"; known: lenet, lenet-bn, alexnet, vgg16, "
-            "resnet18, resnet50, densenet121, gpt2");
+            "model: no network is called \"lenat\"; known: lenet, lenet-bn, alexnet, "
+            "vgg-16, resnet-18, resnet-50, densenet-121, gpt-2");
   EXPECT_EQ(ErrorOf(SequentialOf({config::Layer()}), Digits()),
             "model: layer \"1\": says no kind of layer");
   EXPECT_EQ(ErrorOf(config::Model(), Digits()),
@@ -246,7 +262,7 @@ TEST(ModelErrorTest, RefusesANameUsedTwiceAnUnknownNetworkAndNoKind) {
 
 TEST(ModelErrorTest, RefusesANetworkForTheOtherKindOfData) {
   EXPECT_THAT(ErrorOf(SmallTransformer(), Digits()), HasSubstr("needs text"));
-  EXPECT_THAT(ErrorOf(LenetBn(), Text()), HasSubstr("train gpt2 or a transformer on text"));
+  EXPECT_THAT(ErrorOf(LenetBn(), Text()), HasSubstr("train gpt-2 or a transformer on text"));
   EXPECT_THAT(ErrorOf(SequentialOf({LinearLayer(65)}), Text()),
               HasSubstr("train a transformer on text"));
 }

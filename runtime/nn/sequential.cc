@@ -18,6 +18,7 @@ const char* KindOf(const config::Layer& layer) {
   if (layer.conv2d) return "conv2d";
   if (layer.max_pool) return "max-pool";
   if (layer.average_pool) return "average-pool";
+  if (layer.adaptive_average_pool) return "adaptive-average-pool";
   if (layer.linear) return "linear";
   if (layer.batch_norm) return "batch-norm";
   if (layer.dropout) return "dropout";
@@ -58,6 +59,8 @@ ValueId ApplyConv2d(ModelBuilder& b, const std::string& name, const config::Conv
                  .kernel = conv.kernel,
                  .stride = conv.stride,
                  .padding = conv.padding,
+                 .dilation = conv.dilation,
+                 .groups = conv.groups,
                  .bias = conv.bias,
                  .init = init});
 }
@@ -67,6 +70,8 @@ ValueId ApplyLayer(ModelBuilder& b, const std::string& name, const config::Layer
   if (layer.conv2d) return ApplyConv2d(b, name, *layer.conv2d, init, x);
   if (layer.max_pool) return ApplyPool(b, name, *layer.max_pool, PoolKind::kMax, x);
   if (layer.average_pool) return ApplyPool(b, name, *layer.average_pool, PoolKind::kAverage, x);
+  if (layer.adaptive_average_pool)
+    return AdaptivePool(b, name, x, layer.adaptive_average_pool->size);
   if (layer.linear) return ApplyLinear(b, name, *layer.linear, init, x);
   if (layer.batch_norm) {
     return BatchNorm(b, name, x, layer.batch_norm->epsilon, layer.batch_norm->momentum);

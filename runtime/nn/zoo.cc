@@ -2,37 +2,37 @@
 
 #include <algorithm>
 #include <array>
-#include <optional>
-#include <string>
 #include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "common/networks.h"
 #include "common/status.h"
 #include "runtime/nn/zoo/networks.h"
 
 namespace ringmaster::nn {
 namespace {
 
-struct Network {
+using networks::Network;
+
+struct Builder {
   std::string_view name;
   ValueId (*build)(ModelBuilder& b, const zoo::NetworkOptions& options, ValueId x);
-  std::optional<double> dropout;  // the published rate, where it has such layers
-  int64_t blocks = 0;             // as published, where they can be set
-  bool reads_text = false;
 };
 
-constexpr std::array kNetworks = {
-    Network{"lenet", zoo::LeNet},
-    Network{"lenet-bn", zoo::LeNetBn, 0.25},
-    Network{"alexnet", zoo::AlexNet, 0.5},
-    Network{"vgg16", zoo::Vgg16, 0.5},
-    Network{"resnet18", zoo::ResNet18},
-    Network{"resnet50", zoo::ResNet50},
-    Network{"densenet121", zoo::DenseNet121},
-    Network{"gpt2", zoo::Gpt2, 0.1, 12, true},
+constexpr std::array kBuilders = {
+    Builder{"lenet", zoo::LeNet},
+    Builder{"lenet-bn", zoo::LeNetBn},
+    Builder{"alexnet", zoo::AlexNet},
+    Builder{"vgg-16", zoo::Vgg16},
+    Builder{"resnet-18", zoo::ResNet18},
+    Builder{"resnet-50", zoo::ResNet50},
+    Builder{"densenet-121", zoo::DenseNet121},
+    Builder{"gpt-2", zoo::Gpt2},
 };
+static_assert(std::ranges::equal(kBuilders, networks::kNetworks, {}, &Builder::name,
+                                 &Network::name));
 
 absl::Status CheckSettings(const Network& network, const ZooSettings& settings) {
   if (settings.dropout && !network.dropout) {
@@ -56,35 +56,34 @@ absl::Status CheckSettings(const Network& network, const ZooSettings& settings) 
 
 absl::Status CheckData(const Network& network, const BuildOptions& options) {
   const bool is_text = options.sample.dtype == tensor::DType::kI32;
-  const int rank = network.reads_text ? 1 : 3;
-  if (is_text == network.reads_text && options.sample.shape.rank() == rank) return absl::OkStatus();
-  if (network.reads_text) {
+  const int rank = network.reads_text() ? 1 : 3;
+  if (is_text == network.reads_text() && options.sample.shape.rank() == rank)
+    return absl::OkStatus();
+  if (network.reads_text()) {
     return absl::InvalidArgumentError(
         fmt::format("{} needs text: windows of tokens, the data has {}", network.name,
                     options.sample.ToString()));
   }
   return absl::InvalidArgumentError(fmt::format(
       "{} needs images, [channels, height, width] of f32; the data has {}{}", network.name,
-      options.sample.ToString(), is_text ? ": train gpt2 or a transformer on text" : ""));
+      options.sample.ToString(), is_text ? ": train gpt-2 or a transformer on text" : ""));
 }
 
 }  // namespace
 
 absl::StatusOr<Model> BuildZoo(const ZooSettings& settings, const BuildOptions& options) {
-  const auto network = std::ranges::find(kNetworks, settings.name, &Network::name);
-  if (network == kNetworks.end()) {
-    std::string known;
-    for (const Network& n : kNetworks)
-      known += fmt::format("{}{}", known.empty() ? "" : ", ", n.name);
+  const Network* network = networks::Find(settings.name);
+  if (network == nullptr) {
     return absl::InvalidArgumentError(
-        fmt::format("no network is called \"{}\"; known: {}", settings.name, known));
+        fmt::format("no network is called \"{}\"; known: {}", settings.name, networks::AllNames()));
   }
   RM_RETURN_IF_ERROR(CheckSettings(*network, settings));
   RM_RETURN_IF_ERROR(CheckData(*network, options));
   ModelBuilder b(options);
   const ValueId inputs = b.Inputs();
+  const auto builder = std::ranges::find(kBuilders, network->name, &Builder::name);
   const ValueId logits =
-      network->build(b,
+      builder->build(b,
                      {.width = settings.width,
                       .dropout = settings.dropout.value_or(network->dropout.value_or(0)),
                       .blocks = settings.layers.value_or(network->blocks)},

@@ -52,7 +52,8 @@ absl::StatusOr<nn::Model> Workload::Build(nn::Mode mode, int64_t batch) const {
                                          .batch = batch,
                                          .sample = format.input,
                                          .label_shape = format.label_shape,
-                                         .classes = format.classes});
+                                         .classes = format.classes,
+                                         .label_smoothing = config_->label_smoothing});
 }
 
 absl::Status Workload::CheckModel(kernels::Selection kernels,

@@ -1,5 +1,7 @@
 #include "runtime/train/workload.h"
 
+#include <utility>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -34,6 +36,20 @@ TEST(WorkloadTest, AModelTooLargeForTheMemoryIsRefusedWithThePlansNumbers) {
   EXPECT_THAT(Message(status), HasSubstr("MB for the values of a shard of 4 samples, the largest "
                                          "of which is "));
   EXPECT_THAT(Message(status), HasSubstr("cut the batch into more shards (batch.shards)"));
+}
+
+TEST(WorkloadTest, TheManifestsSmoothingIsTheTrainingLosssAlone) {
+  DigitsJob job;
+  job.config.trainer.label_smoothing = 0.125;
+  const absl::StatusOr<Workload> workload =
+      Workload::Load(job.config.trainer, job.options.workspace);
+  ASSERT_TRUE(workload.ok()) << Message(workload.status());
+  for (const auto& [mode, smoothing] : {std::pair(nn::Mode::kTraining, "{smoothing=0.125}"),
+                                        std::pair(nn::Mode::kEvaluation, "{smoothing=0}")}) {
+    const absl::StatusOr<nn::Model> model = workload->Build(mode, 2);
+    ASSERT_TRUE(model.ok()) << Message(model.status());
+    EXPECT_THAT(ToString(model->graph), HasSubstr(smoothing));
+  }
 }
 
 TEST(WorkloadTest, LargerShardsNeedMoreMemory) {

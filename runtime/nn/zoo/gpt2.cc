@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "common/networks.h"
 #include "runtime/graph/ops.h"
 #include "runtime/nn/transformer.h"
 #include "runtime/nn/zoo/networks.h"
@@ -13,7 +14,8 @@ namespace ringmaster::nn::zoo {
 // the token table itself. Deviations are those of OpenAI's src/model.py; nothing drops attention's
 // weights.
 ValueId Gpt2(ModelBuilder& b, const NetworkOptions& options, ValueId tokens) {
-  constexpr int64_t kPositions = 1024, kHeads = 12, kHeadWidth = 64;
+  constexpr int64_t kPositions = networks::Find("gpt-2")->longest_window;
+  constexpr int64_t kHeads = 12, kHeadWidth = 64;
   constexpr double kTokenDeviation = 0.02, kPositionDeviation = 0.01;
   const int64_t time = b.shape(tokens).dim(1);
   if (time > kPositions) {

@@ -2,6 +2,8 @@
 
 #include <limits>
 
+#include "common/networks.h"
+
 namespace ringmaster::train::bench {
 namespace {
 
@@ -31,7 +33,8 @@ data::SampleFormat KnownFor(const std::string& model) {
   if (model == kMlp) format = {.input = {{64}, tensor::DType::kF32}, .classes = 10};
   if (model.starts_with("lenet"))
     format = {.input = {{1, 28, 28}, tensor::DType::kF32}, .classes = 10};
-  if (model.starts_with("gpt"))
+  const networks::Network* network = networks::Find(model);
+  if (network != nullptr && network->reads_text())
     format = {.input = {{256}, tensor::DType::kI32}, .label_shape = {256}, .classes = 50257};
   return format;
 }

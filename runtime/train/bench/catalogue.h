@@ -1,4 +1,4 @@
-// What can be measured by name: every network of the zoo, and a small one.
+// What can be measured by name: every network of common/networks.h, and a small one.
 #ifndef RINGMASTER_RUNTIME_TRAIN_BENCH_CATALOGUE_H_
 #define RINGMASTER_RUNTIME_TRAIN_BENCH_CATALOGUE_H_
 
@@ -17,7 +17,7 @@ struct Subject {
 // "mlp" is a 64-128-10 network with a ReLU; any other name is the zoo's, which refuses those that
 // it does not know when the network is built. The optimizer is SGD with momentum, the batch one
 // shard. Samples are images, 3x224x224 of 1000 classes, those of a lenet 1x28x28 of 10, or 256 of
-// 50257 tokens for a gpt, where the options do not say.
+// 50257 tokens for gpt-2, where the options do not say.
 Subject MakeSubject(const Options& options);
 
 }  // namespace ringmaster::train::bench

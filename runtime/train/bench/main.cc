@@ -10,6 +10,7 @@
 
 #include "common/contract.h"
 #include "common/env.h"
+#include "common/networks.h"
 #include "common/status.h"
 #include "runtime/train/bench/dump.h"
 #include "runtime/train/bench/measure.h"
@@ -56,7 +57,7 @@ struct Flags {
 void Declare(CLI::App& app, Flags& flags) {
   Options& options = flags.options;
   app.add_option("--model", options.model,
-                 "The network: mlp, which is 64-128-10, or a name of the zoo, as lenet-bn.")
+                 "The network: mlp, which is 64-128-10, " + networks::AllNames() + ".")
       ->required();
   app.add_option("--batch", options.batch, "Samples in a step; 32.")
       ->check(CLI::Range(int64_t{1}, kMostSamples));

@@ -11,23 +11,21 @@
 namespace ringmaster::train::testing {
 namespace {
 
-constexpr int kRows = 157;
 constexpr int kClasses = 4;
-constexpr int kSide = 8;
 
-// Each class is bright in a quadrant of its own, under noise.
-void WriteImages(const std::filesystem::path& path) {
+void WriteImages(const DigitsJob::Images& images, const std::filesystem::path& path) {
+  const int points = images.side * images.side, half = images.side / 2;
   std::ofstream out(path);
   out << "label";
-  for (int i = 0; i < kSide * kSide; ++i) out << ",p" << i;
+  for (int i = 0; i < points; ++i) out << ",p" << i;
   out << "\n";
   tensor::RandomStream noise({.seed = 11, .domain = tensor::RandomDomain::kAugmentation});
-  for (int row = 0; row < kRows; ++row) {
+  for (int row = 0; row < images.rows; ++row) {
     const int label = row * 7 % kClasses;
     out << label;
-    for (int i = 0; i < kSide * kSide; ++i) {
-      const int quadrant = 2 * (i / kSide / 4) + (i % kSide / 4);
-      out << "," << noise.Below(12) + (quadrant == label ? 4 : 0);
+    for (int i = 0; i < points; ++i) {
+      const int quadrant = 2 * (i / images.side / half) + (i % images.side / half);
+      out << "," << noise.Below(12) + (quadrant == label ? images.brightness : 0);
     }
     out << "\n";
   }
@@ -36,7 +34,6 @@ void WriteImages(const std::filesystem::path& path) {
 }  // namespace
 
 DigitsJob::DigitsJob() : workspace_(TemporaryFolder::Make().value()) {
-  WriteImages(data());
   training::v1alpha1::TrainerConfig& trainer = config.trainer;
   trainer.model.zoo.emplace();
   trainer.model.zoo->name = "lenet-bn";
@@ -44,7 +41,7 @@ DigitsJob::DigitsJob() : workspace_(TemporaryFolder::Make().value()) {
   trainer.data.csv.emplace();
   trainer.data.csv->path = "digits.csv";
   trainer.data.csv->classes = kClasses;
-  trainer.data.csv->shape = {1, kSide, kSide};
+  UseImages({});
   trainer.data.csv->scale = 16;
   trainer.optimizer.sgd.emplace();
   trainer.optimizer.sgd->learning_rate = 0.05;
@@ -60,10 +57,16 @@ DigitsJob::DigitsJob() : workspace_(TemporaryFolder::Make().value()) {
   options.progress_period = Duration::zero();
 }
 
+void DigitsJob::UseImages(const Images& images) {
+  WriteImages(images, data());
+  config.trainer.data.csv->shape = {1, images.side, images.side};
+}
+
 void DigitsJob::AppendSample() const {
+  const int side = config.trainer.data.csv->shape.back();
   std::ofstream out(data(), std::ios::app);
   out << 1;
-  for (int i = 0; i < kSide * kSide; ++i) out << ",3";
+  for (int i = 0; i < side * side; ++i) out << ",3";
   out << "\n";
 }
 

@@ -1,4 +1,5 @@
-// A small job in a folder of its own: images of 8 by 8 points in four classes, and a network with
+// A small job in a folder of its own: images of 8 by 8 points in four classes, each bright in a
+// quadrant of its own, under noise, and a network with
 // convolutions, batch norm and dropout. Its samples divide neither by the batch nor by the shards.
 #ifndef RINGMASTER_RUNTIME_TRAIN_TESTING_DIGITS_JOB_H_
 #define RINGMASTER_RUNTIME_TRAIN_TESTING_DIGITS_JOB_H_
@@ -25,6 +26,14 @@ class DigitsJob {
   SessionOptions options;
 
   const std::filesystem::path& workspace() const { return workspace_.path(); }
+  struct Images {
+    int side = 8;  // even
+    int rows = 157;
+    int brightness = 4;  // of a class's quadrant, on noise of 0 to 11; 16 is white
+  };
+  // Writes other images over the data.
+  void UseImages(const Images& images);
+
   std::filesystem::path checkpoints() const { return workspace() / "checkpoints"; }
   std::filesystem::path data() const { return workspace() / "digits.csv"; }
   std::vector<std::string> CheckpointFiles() const;  // names, sorted

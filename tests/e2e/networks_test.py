@@ -1,0 +1,54 @@
+#!/usr/bin/env python3
+"""The network that a manifest chooses, by name or as a list of layers, as a user sets it."""
+from ringmaster_run import ROOT, RunTest, main, ringmaster
+
+DIGITS = ROOT / "examples/digits/job.yaml"
+CHAR_LM = ROOT / "examples/char-lm/job.yaml"
+RESNET = "spec.trainer.model={zoo: {name: resnet-18, width: 0.125}}"
+GPT2 = "spec.trainer.model={zoo: {name: gpt-2, width: 0.1, layers: 2, dropout: 0}}"
+LAYERS = """spec.trainer.model={sequential: {layers: [
+  {conv2d: {channels: 16, kernel: 3, padding: 2, dilation: 2, bias: false}}, {batchNorm: {}}, {relu: {}},
+  {conv2d: {channels: 32, kernel: 3, padding: 1, groups: 16}}, {relu: {}}, {maxPool: {kernel: 2}},
+  {conv2d: {channels: 32, kernel: 1}}, {relu: {}}, {adaptiveAveragePool: {size: 2}}, {flatten: {}}, {linear: {features: 10}}]}}"""
+
+
+class Networks(RunTest):
+    def trained(self, manifest, *settings, workers=2):
+        sets = [argument for setting in settings for argument in ("--set", setting)]
+        return self.run_job(manifest, "--workers", str(workers), "--set", "spec.workers.maxReplicas=4", *sets, folder=self.fresh_folder())
+
+    def test_a_small_resnet_reads_digits_with_the_same_bits_on_one_and_two_workers(self):
+        settings = (RESNET, "spec.trainer.epochs=8", "spec.trainer.labelSmoothing=0.1")
+        runs = [self.trained(DIGITS, *settings, workers=workers) for workers in (1, 2)]
+        (weights, _, accuracy), other = (run.result() for run in runs)
+        self.assertEqual(weights, other[0])
+        self.assertGreater(accuracy, 0.8)
+        self.assertIn("resnet-18, ", runs[0].text())
+
+    def test_a_gpt2_of_two_layers_learns_to_write(self):
+        _, steps, accuracy = self.trained(CHAR_LM, GPT2, "spec.trainer.steps=40").result()
+        self.assertEqual(steps, 40)
+        self.assertGreater(accuracy, 0.16)  # a blank alone is 15 % of the text
+
+    def test_a_list_of_layers_that_dilates_groups_and_pools_to_a_size_reads_digits(self):
+        _, _, accuracy = self.trained(DIGITS, LAYERS, "spec.trainer.epochs=5").result()
+        self.assertGreater(accuracy, 0.8)
+
+    def test_a_network_that_does_not_fit_is_refused_before_anything_starts(self):
+        for manifest, setting, words in (
+                (DIGITS, "spec.trainer.model.zoo.name=resnet-19", '"resnet-19" is not one of lenet, lenet-bn, '),
+                (DIGITS, "spec.trainer.model.zoo={name: alexnet}", "shape: images of [1, 8, 8] are too small for alexnet"),
+                (DIGITS, "spec.trainer.model.zoo={name: resnet-18, layers: 3}", "spec.trainer.model.zoo.layers: the number of resnet-18's"),
+                (DIGITS, GPT2, "spec.trainer.data: gpt-2 reads text"),
+                (CHAR_LM, RESNET, "spec.trainer.data: text is read by"),
+                (DIGITS, LAYERS.replace("kernel: 2", "kernel: 9"), "layers[5].maxPool.kernel: a window of 9 by 9 does not fit into [32, 8, 8]"),
+                (DIGITS, "spec.trainer.labelSmoothing=1", "spec.trainer.labelSmoothing: 1 is more than 0.99")):
+            for command in ("run", "validate"):
+                answer = ringmaster(self.folder, command, str(manifest), "--set", setting)
+                self.assertEqual(answer.returncode, 65, answer.stdout + answer.stderr)
+                self.assertIn(words, answer.stderr)
+        self.assertFalse((self.folder / ".ringmaster").exists(), "nothing was started")
+
+
+if __name__ == "__main__":
+    main()
