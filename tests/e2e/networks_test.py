@@ -9,7 +9,7 @@ GPT2 = "spec.trainer.model={zoo: {name: gpt-2, width: 0.1, layers: 2, dropout: 0
 LAYERS = """spec.trainer.model={sequential: {layers: [
   {conv2d: {channels: 16, kernel: 3, padding: 2, dilation: 2, bias: false}}, {batchNorm: {}}, {relu: {}},
   {conv2d: {channels: 32, kernel: 3, padding: 1, groups: 16}}, {relu: {}}, {maxPool: {kernel: 2}},
-  {conv2d: {channels: 32, kernel: 1}}, {relu: {}}, {adaptiveAveragePool: {size: 2}}, {flatten: {}}, {linear: {features: 10}}]}}"""
+  {conv2d: {channels: 32, kernel: 1}}, {relu: {}}, {adaptiveAveragePool: {size: 3}}, {flatten: {}}, {linear: {features: 10}}]}}"""
 
 
 class Networks(RunTest):
