@@ -1,6 +1,6 @@
 // Programs beside this one that do what belongs to the runtime, which this program does not
 // contain: `ringmaster bench NAME` is ringmaster-bench-NAME, `ringmaster explain NAME`
-// ringmaster-explain-NAME.
+// ringmaster-explain-NAME, `ringmaster schedule plot` ringmaster-schedule-plot.
 #ifndef RINGMASTER_CLI_COMPANION_H_
 #define RINGMASTER_CLI_COMPANION_H_
 

@@ -1,6 +1,7 @@
 // The `ringmaster` command, for jobs of this machine. Under the name kubectl-ringmaster it is a
 // plugin of kubectl, for jobs of a cluster.
 #include <climits>
+#include <cstdint>
 #include <cstdio>
 #include <filesystem>
 #include <functional>
@@ -17,6 +18,7 @@
 #include "cli/kubectl/plugin.h"
 #include "cli/logs_command.h"
 #include "cli/run_command.h"
+#include "cli/schedule_command.h"
 #include "cli/validate_command.h"
 #include "common/contract.h"
 #include "common/env.h"
@@ -71,6 +73,21 @@ void AddLogs(CLI::App& app, std::function<int()>& command) {
   logs->callback([&] { command = [] { return Logs(options); }; });
 }
 
+void AddSchedule(CLI::App& app, std::function<int()>& command) {
+  static SchedulePlotOptions options;
+  CLI::App* schedule = app.add_subcommand("schedule", "Look at a manifest's schedule.");
+  schedule->require_subcommand(1);
+  CLI::App* plot = schedule->add_subcommand(
+      "plot", "Draw the learning rate and weight decay over the steps of a job.");
+  plot->add_option("manifest", options.manifest, "The manifest, a YAML file.")->required();
+  plot->add_option("--set", options.set, kSetHelp)->allow_extra_args(false);
+  plot->add_option("--svg", options.svg, "Write a picture to this file, too.");
+  plot->add_option("--samples", options.samples,
+                   "Training samples in an epoch; where absent, the data is read.")
+      ->check(CLI::Range(uint32_t{1}, UINT32_MAX));
+  plot->callback([&] { command = [] { return SchedulePlot(options); }; });
+}
+
 struct CompanionHelp {
   std::string name;
   std::string help;
@@ -105,6 +122,7 @@ int Main(int argc, char** argv) {
   AddValidate(app, command);
   AddGet(app, command);
   AddLogs(app, command);
+  AddSchedule(app, command);
   AddCompanions(
       app, "bench", "Measure this machine.",
       {{"collectives", "Time the collectives of local ranks, with the columns of nccl-tests."},

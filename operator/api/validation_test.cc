@@ -224,6 +224,23 @@ TEST(ValidationTest, ChecksTheScheduleAndTheOptimizer) {
       Lines(job),
       ElementsAre("spec.trainer.schedule.stepDecay.milestones[2]: 10 does not come after 10",
                   "spec.trainer.optimizer.sgd.nesterov: needs a momentum above 0"));
+  job = Digits();
+  job.spec.trainer->schedule =
+      Schedule{.warmup_steps = 3,
+               .cyclic = Cyclic{.epochs = 4, .rise_epochs = 4},
+               .warmup = Warmup{.stepping = SteppingWarmup{.epochs = 5}},
+               .weight_decay = {{.epoch = 2, .factor = 1}, {.epoch = 1, .factor = 2}}};
+  job.spec.trainer->optimizer =
+      Optimizer{.lamb = Lamb{.learning_rate = 0.1, .beta2 = 1}, .groups = {ParameterGroup{}}};
+  EXPECT_THAT(
+      Lines(job),
+      ElementsAre(
+          "spec.trainer.schedule.warmupSteps: warmup says how it warms up already; keep one",
+          "spec.trainer.schedule.cyclic.riseEpochs: 4 leaves nothing of the cycle's 4 epochs for "
+          "the fall",
+          "spec.trainer.schedule.weightDecay[1].epoch: 1 does not come after 2",
+          "spec.trainer.optimizer.lamb.beta2: must be below 1",
+          "spec.trainer.optimizer.groups[0]: means no parameter; say which by names or roles"));
 }
 
 TEST(AdmissionTest, FillsInTheSchemasDefaultsAlone) {

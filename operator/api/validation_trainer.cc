@@ -96,6 +96,46 @@ void CheckMilestones(const StepDecay& decay, Problems& problems) {
   }
 }
 
+void CheckSchedule(const Schedule& schedule, Problems& problems) {
+  constexpr char kPath[] = "spec.trainer.schedule";
+  if (schedule.step_decay) CheckMilestones(*schedule.step_decay, problems);
+  if (schedule.warmup && schedule.warmup_steps > 0) {
+    problems.push_back(
+        {schema::Join(kPath, "warmupSteps"), "warmup says how it warms up already; keep one"});
+  }
+  if (schedule.cyclic && schedule.cyclic->rise_epochs >= schedule.cyclic->epochs) {
+    problems.push_back({std::string(kPath) + ".cyclic.riseEpochs",
+                        fmt::format("{} leaves nothing of the cycle's {} epochs for the fall",
+                                    schedule.cyclic->rise_epochs, schedule.cyclic->epochs)});
+  }
+  for (std::size_t i = 1; i < schedule.weight_decay.size(); ++i) {
+    const double last = schedule.weight_decay[i - 1].epoch, next = schedule.weight_decay[i].epoch;
+    if (next > last) continue;
+    problems.push_back({schema::Join(schema::Join(kPath, "weightDecay"), i) + ".epoch",
+                        fmt::format("{} does not come after {}", next, last)});
+  }
+}
+
+void CheckOptimizer(const Optimizer& optimizer, Problems& problems) {
+  const std::string path = "spec.trainer.optimizer";
+  if (optimizer.sgd && optimizer.sgd->nesterov && optimizer.sgd->momentum == 0)
+    problems.push_back({path + ".sgd.nesterov", "needs a momentum above 0"});
+  const auto check_betas = [&](const auto& kind, const char* name) {
+    if (kind && kind->beta1 >= 1)
+      problems.push_back({fmt::format("{}.{}.beta1", path, name), "must be below 1"});
+    if (kind && kind->beta2 >= 1)
+      problems.push_back({fmt::format("{}.{}.beta2", path, name), "must be below 1"});
+  };
+  check_betas(optimizer.adam, "adam");
+  check_betas(optimizer.adam_w, "adamW");
+  check_betas(optimizer.lamb, "lamb");
+  for (std::size_t i = 0; i < optimizer.groups.size(); ++i) {
+    if (!optimizer.groups[i].names.empty() || !optimizer.groups[i].roles.empty()) continue;
+    problems.push_back(
+        {schema::Join(path + ".groups", i), "means no parameter; say which by names or roles"});
+  }
+}
+
 }  // namespace
 
 std::vector<schema::Problem> ValidateTrainer(const TrainerConfig& trainer) {
@@ -105,12 +145,8 @@ std::vector<schema::Problem> ValidateTrainer(const TrainerConfig& trainer) {
     for (schema::Problem& problem : ValidateLayers(*trainer.model.sequential, trainer.data))
       problems.push_back(std::move(problem));
   }
-  if (trainer.schedule && trainer.schedule->step_decay)
-    CheckMilestones(*trainer.schedule->step_decay, problems);
-  const auto& sgd = trainer.optimizer.sgd;
-  if (sgd && sgd->nesterov && sgd->momentum == 0) {
-    problems.push_back({"spec.trainer.optimizer.sgd.nesterov", "needs a momentum above 0"});
-  }
+  if (trainer.schedule) CheckSchedule(*trainer.schedule, problems);
+  CheckOptimizer(trainer.optimizer, problems);
   return problems;
 }
 

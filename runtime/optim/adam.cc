@@ -1,71 +1,77 @@
 #include "runtime/optim/adam.h"
 
 #include <cmath>
+#include <utility>
 
+#include "common/status.h"
 #include "proto/ringmaster/training/v1alpha1/trainer.api.h"
 #include "runtime/optim/elementwise.h"
+#include "runtime/optim/moments.h"
 
 namespace ringmaster::optim {
 namespace {
 
-// By squaring: the C library's pow may differ in the last bit from one processor to another.
-double Power(double base, uint64_t exponent) {
-  double result = 1;
-  for (; exponent > 0; exponent >>= 1, base *= base) {
-    if (exponent & 1) result *= base;
-  }
-  return result;
-}
-
+template <bool kDecoupled>
 class Adam : public Optimizer {
  public:
-  Adam(const training::v1alpha1::Adam& config, size_t size)
-      : beta1_(config.beta1),
-        beta2_(config.beta2),
-        epsilon_(static_cast<float>(config.epsilon)),
-        decay_(static_cast<float>(config.weight_decay)),
-        first_(size),
-        second_(size) {}
+  Adam(const MomentOptions& options, size_t size, std::vector<Segment> segments)
+      : moments_(options, size), segments_(std::move(segments)) {}
 
   void Update(std::span<float> weights, std::span<const float> gradient_sums,
               const UpdateOptions& options) override {
-    const uint64_t t = options.step + 1;
-    const auto rate = static_cast<float>(options.learning_rate / (1 - Power(beta1_, t)));
-    const auto correction = static_cast<float>(1 / std::sqrt(1 - Power(beta2_, t)));
+    for (const Segment& segment : segments_) {
+      UpdateSegment(segment, weights.data() + segment.begin, gradient_sums.data() + segment.begin,
+                    options);
+    }
+  }
+
+  std::vector<StateBuffer> state() override { return moments_.state(); }
+
+ private:
+  void UpdateSegment(const Segment& segment, float* w, const float* sums,
+                     const UpdateOptions& options) {
+    const MomentOptions& o = moments_.options;
+    const double learning_rate = options.learning_rate * segment.rate_factor;
+    const auto rate = static_cast<float>(learning_rate / moments_.FirstCorrection(options.step));
+    const auto correction = static_cast<float>(moments_.SecondCorrection(options.step));
     const auto scale = static_cast<float>(options.gradient_scale);
-    const auto beta1 = static_cast<float>(beta1_), rest1 = static_cast<float>(1 - beta1_);
-    const auto beta2 = static_cast<float>(beta2_), rest2 = static_cast<float>(1 - beta2_);
-    float *w = weights.data(), *m = first_.data(), *v = second_.data();
-    const float* sums = gradient_sums.data();
-    ForEachBlock(weights.size(), [&](size_t begin, size_t end) {
+    const double decay = o.weight_decay * options.weight_decay_factor * segment.decay_factor;
+    const auto coupled = static_cast<float>(decay);
+    const auto kept = static_cast<float>(1 - learning_rate * decay);
+    const auto beta1 = static_cast<float>(o.beta1), rest1 = static_cast<float>(1 - o.beta1);
+    const auto beta2 = static_cast<float>(o.beta2), rest2 = static_cast<float>(1 - o.beta2);
+    const auto epsilon = static_cast<float>(o.epsilon);
+    float* m = moments_.first.data() + segment.begin;
+    float* v = moments_.second.data() + segment.begin;
+    ForEachBlock(segment.size(), [&](size_t begin, size_t end) {
       for (size_t i = begin; i < end; ++i) {
-        const float g = scale * sums[i] + decay_ * w[i];
+        const float g = kDecoupled ? scale * sums[i] : scale * sums[i] + coupled * w[i];
         m[i] = beta1 * m[i] + rest1 * g;
         v[i] = beta2 * v[i] + rest2 * g * g;
-        w[i] -= rate * (m[i] / (std::sqrt(v[i]) * correction + epsilon_));
+        if (kDecoupled) w[i] *= kept;
+        w[i] -= rate * (m[i] / (std::sqrt(v[i]) * correction + epsilon));
       }
     });
   }
 
-  std::vector<StateBuffer> state() override {
-    return {{"first_moment", first_}, {"second_moment", second_}};
-  }
-
- private:
-  const double beta1_, beta2_;
-  const float epsilon_, decay_;
-  std::vector<float> first_, second_;
+  Moments moments_;
+  const std::vector<Segment> segments_;
 };
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Optimizer>> MakeAdam(const training::v1alpha1::Adam& config,
-                                                    size_t size) {
-  // With a beta of 1 a moment never leaves zero, and its correction divides by zero.
-  if (config.beta1 >= 1 || config.beta2 >= 1) {
-    return absl::InvalidArgumentError("optimizer.adam: beta1 and beta2 are below 1");
-  }
-  return std::make_unique<Adam>(config, size);
+                                                    size_t size, std::vector<Segment> segments) {
+  const MomentOptions options = MomentOptionsOf(config);
+  RM_RETURN_IF_ERROR(CheckBetas(options, "adam"));
+  return std::make_unique<Adam<false>>(options, size, std::move(segments));
+}
+
+absl::StatusOr<std::unique_ptr<Optimizer>> MakeAdamW(const training::v1alpha1::AdamW& config,
+                                                     size_t size, std::vector<Segment> segments) {
+  const MomentOptions options = MomentOptionsOf(config);
+  RM_RETURN_IF_ERROR(CheckBetas(options, "adamW"));
+  return std::make_unique<Adam<true>>(options, size, std::move(segments));
 }
 
 }  // namespace ringmaster::optim

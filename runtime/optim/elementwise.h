@@ -3,23 +3,53 @@
 #define RINGMASTER_RUNTIME_OPTIM_ELEMENTWISE_H_
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "runtime/device/parallel.h"
 
 namespace ringmaster::optim {
 
+inline constexpr size_t kBlock = 4096;  // a block of each of four buffers stays in the first cache
+
 // Calls body(begin, end) for consecutive blocks of [0, size), in parallel where that pays. The loop
 // over a block is left to `body`, so that the compiler can vectorise it.
 template <typename Body>
 void ForEachBlock(size_t size, const Body& body) {
-  constexpr size_t kBlock = 4096;  // a block of each of four buffers stays in the first cache
   const auto blocks = static_cast<int64_t>((size + kBlock - 1) / kBlock);
   device::ParallelFor(blocks, kBlock, [&](int64_t block) {
     const size_t begin = static_cast<size_t>(block) * kBlock;
     body(begin, std::min(begin + kBlock, size));
   });
+}
+
+// The sum of value(i)² over i in [0, size), in double and in an order that depends on `size` alone.
+template <typename Value>
+double SumOfSquares(size_t size, const Value& value) {
+  constexpr size_t kLanes = 8;  // independent sums, for the vector unit
+  std::vector<double> blocks((size + kBlock - 1) / kBlock);
+  ForEachBlock(size, [&](size_t begin, size_t end) {
+    std::array<double, kLanes> lanes{};
+    size_t i = begin;
+    for (; i + kLanes <= end; i += kLanes) {
+      for (size_t lane = 0; lane < kLanes; ++lane) {
+        const double v = value(i + lane);
+        lanes[lane] += v * v;
+      }
+    }
+    for (; i < end; ++i) {
+      const double v = value(i);
+      lanes[(i - begin) % kLanes] += v * v;
+    }
+    double sum = 0;
+    for (const double lane : lanes) sum += lane;
+    blocks[begin / kBlock] = sum;
+  });
+  double sum = 0;
+  for (const double block : blocks) sum += block;
+  return sum;
 }
 
 }  // namespace ringmaster::optim

@@ -1,21 +1,65 @@
 #include "runtime/optim/optimizer.h"
 
+#include <utility>
+
+#include "common/status.h"
 #include "proto/ringmaster/training/v1alpha1/trainer.api.h"
 #include "runtime/optim/adam.h"
+#include "runtime/optim/clip.h"
+#include "runtime/optim/lamb.h"
+#include "runtime/optim/lars.h"
+#include "runtime/optim/segments.h"
 #include "runtime/optim/sgd.h"
 
 namespace ringmaster::optim {
+namespace {
+
+absl::StatusOr<std::unique_ptr<Optimizer>> MakeKind(const training::v1alpha1::Optimizer& config,
+                                                    size_t size, std::vector<Segment> segments) {
+  if (config.sgd) return MakeSgd(*config.sgd, size, std::move(segments));
+  if (config.adam) return MakeAdam(*config.adam, size, std::move(segments));
+  if (config.adam_w) return MakeAdamW(*config.adam_w, size, std::move(segments));
+  if (config.lars) return MakeLars(*config.lars, size, std::move(segments));
+  if (config.lamb) return MakeLamb(*config.lamb, size, std::move(segments));
+  return absl::InvalidArgumentError("optimizer: name one of sgd, adam, adamW, lars and lamb");
+}
+
+// The settings that every kind has, of the kind that is named. Zeros where none is.
+struct Common {
+  double learning_rate = 0, weight_decay = 0;
+};
+
+Common CommonOf(const training::v1alpha1::Optimizer& config) {
+  Common common;
+  const auto take = [&common](const auto& kind) {
+    if (kind) common = {kind->learning_rate, kind->weight_decay};
+  };
+  take(config.sgd);
+  take(config.adam);
+  take(config.adam_w);
+  take(config.lars);
+  take(config.lamb);
+  return common;
+}
+
+}  // namespace
 
 absl::StatusOr<std::unique_ptr<Optimizer>> MakeOptimizer(
-    const training::v1alpha1::Optimizer& config, size_t size) {
-  if (config.sgd) return MakeSgd(*config.sgd, size);
-  if (config.adam) return MakeAdam(*config.adam, size);
-  return absl::InvalidArgumentError("optimizer: name one of sgd and adam");
+    const training::v1alpha1::Optimizer& config, size_t size,
+    std::span<const ParameterRange> parameters) {
+  const Cut cut = config.lars || config.lamb ? Cut::kByParameter : Cut::kWhereGroupsDiffer;
+  RM_ASSIGN_OR_RETURN(auto segments, MakeSegments(config, size, parameters, cut));
+  RM_ASSIGN_OR_RETURN(auto optimizer, MakeKind(config, size, std::move(segments)));
+  if (!config.clip) return optimizer;
+  return Clipped(*config.clip, size, std::move(optimizer));
 }
 
 double BaseLearningRate(const training::v1alpha1::Optimizer& config) {
-  if (config.sgd) return config.sgd->learning_rate;
-  return config.adam ? config.adam->learning_rate : 0.0;
+  return CommonOf(config).learning_rate;
+}
+
+double BaseWeightDecay(const training::v1alpha1::Optimizer& config) {
+  return CommonOf(config).weight_decay;
 }
 
 }  // namespace ringmaster::optim

@@ -1,13 +1,13 @@
 // Optimizers: how a summed gradient changes the weights.
 //
 // All parameters of a model lie in one flat buffer (nn/model.h), gradients in another of
-// the same layout, and an optimizer walks over both once. An update is purely local and
-// elementwise: the same inputs give the same bits on any rank and with any number of threads. The
-// optimizer's own memory (momentum, moments) is one or more flat buffers of the same layout, named,
-// so that a checkpoint can hold them. What an update needs to know of time comes in as an argument;
-// nothing is counted inside.
+// the same layout, and an optimizer walks over both. An update is purely local: the same inputs
+// give the same bits on any rank and with any number of threads. The optimizer's own memory
+// (momentum, moments) is one or more flat buffers of the same layout, named, so that a checkpoint
+// can hold them. What an update needs to know of time comes in as an argument; nothing is counted
+// inside.
 //
-//   RM_ASSIGN_OR_RETURN(auto optimizer, optim::MakeOptimizer(config.optimizer, layout.size()));
+//   RM_ASSIGN_OR_RETURN(auto optimizer, optim::MakeOptimizer(config.optimizer, floats, ranges));
 //   optimizer->Update(weights, gradient_sums,
 //                     {.step = step, .learning_rate = rate, .gradient_scale = 1.0 / labels});
 #ifndef RINGMASTER_RUNTIME_OPTIM_OPTIMIZER_H_
@@ -30,14 +30,22 @@ namespace ringmaster::optim {
 
 // A buffer that lasts from step to step. The view is valid while the optimizer lives.
 struct StateBuffer {
-  std::string name;  // "momentum", "first_moment", "second_moment"
+  std::string name;  // "momentum", "velocity", "first_moment", "second_moment"
   std::span<float> values;
 };
 
 struct UpdateOptions {
-  uint64_t step = 0;          // counted from 0
-  double learning_rate = 0;   // of this step: the base rate times the schedule's factor
-  double gradient_scale = 1;  // what makes the sum a mean: 1 / number of labels in the batch
+  uint64_t step = 0;               // counted from 0
+  double learning_rate = 0;        // of this step, as the schedule has it
+  double gradient_scale = 1;       // what makes the sum a mean: 1 / number of labels in the batch
+  double weight_decay_factor = 1;  // of this step, as the schedule has it
+};
+
+// Where a trained tensor lies in the flat buffers, and its name: "conv1.weight".
+struct ParameterRange {
+  std::string name;
+  size_t offset = 0;
+  size_t size = 0;  // in floats
 };
 
 // Not thread-safe; uses the process's threads (device/parallel.h) inside Update.
@@ -61,13 +69,16 @@ class Optimizer {
   Optimizer() = default;
 };
 
-// An optimizer for `size` weights. kInvalidArgument if the configuration makes no sense (Nesterov
-// without momentum, neither kind named).
+// An optimizer for `size` weights, of which `parameters`, in the order of their offsets, says what
+// is what; without it they are one tensor without a name. kInvalidArgument if the configuration
+// makes no sense (Nesterov without momentum, no kind named) or a group has no parameter.
 absl::StatusOr<std::unique_ptr<Optimizer>> MakeOptimizer(
-    const training::v1alpha1::Optimizer& config, size_t size);
+    const training::v1alpha1::Optimizer& config, size_t size,
+    std::span<const ParameterRange> parameters = {});
 
-// The configuration's learning rate, before the schedule.
+// The configuration's learning rate and weight decay, before the schedule.
 double BaseLearningRate(const training::v1alpha1::Optimizer& config);
+double BaseWeightDecay(const training::v1alpha1::Optimizer& config);
 
 }  // namespace ringmaster::optim
 

@@ -3,6 +3,9 @@
 #include <array>
 #include <cmath>
 #include <cstring>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -26,29 +29,70 @@ Config SgdConfig(double rate, double momentum, bool nesterov, double decay) {
   return config;
 }
 
+Config CaffeConfig(double rate, double momentum, bool nesterov, double decay) {
+  Config config = SgdConfig(rate, momentum, nesterov, decay);
+  config.sgd->form = training::v1alpha1::SgdForm::kCaffe;
+  return config;
+}
+
+Config AdamWConfig(double rate, double beta1, double beta2, double epsilon, double decay) {
+  Config config;
+  config.adam_w = training::v1alpha1::AdamW{rate, beta1, beta2, epsilon, decay};
+  return config;
+}
+
+Config LarsConfig(double rate, double momentum, double decay, double trust) {
+  Config config;
+  config.lars = training::v1alpha1::Lars{rate, momentum, decay, trust};
+  return config;
+}
+
+Config LambConfig(double rate, double decay) {
+  Config config;
+  config.lamb = training::v1alpha1::Lamb{.learning_rate = rate, .weight_decay = decay};
+  return config;
+}
+
+// Biases learn at `rate_factor` times the rate, without decay and without a layer's rate of their
+// own.
+training::v1alpha1::ParameterGroup Biases(double rate_factor) {
+  return {.roles = {training::v1alpha1::ParameterRole::kBias},
+          .learning_rate_factor = rate_factor,
+          .weight_decay_factor = 0,
+          .layer_wise = false};
+}
+
 Config AdamConfig(double rate, double beta1, double beta2, double epsilon, double decay) {
   Config config;
   config.adam = training::v1alpha1::Adam{rate, beta1, beta2, epsilon, decay};
   return config;
 }
 
-// The weights after each of the four gradients, which arrive as sums over eight samples.
-void ExpectTrajectory(const Config& config, const Trajectory& expected) {
-  auto optimizer = MakeOptimizer(config, kStart.size());
+// A layer of two weights and one bias.
+std::vector<ParameterRange> WeightsAndBias() {
+  return {{"fc.weight", 0, 2}, {"fc.bias", 2, 1}};
+}
+
+// The weights after each of the four gradients, which arrive as sums over eight samples. `decay` is
+// what the learning rate is multiplied by from one step to the next.
+void ExpectTrajectory(const Config& config, const Trajectory& expected,
+                      const std::vector<ParameterRange>& parameters = {}, double decay = 1) {
+  auto optimizer = MakeOptimizer(config, kStart.size(), parameters);
   ASSERT_TRUE(optimizer.ok()) << Message(optimizer.status());
   Weights weights = kStart;
-  for (size_t step = 0; step < kGradients.size(); ++step) {
+  double rate = BaseLearningRate(config);
+  for (size_t step = 0; step < kGradients.size(); ++step, rate *= decay) {
     Weights sums = kGradients[step];
     for (float& sum : sums) sum *= 8;
-    (*optimizer)->Update(weights, sums, {step, BaseLearningRate(config), 1.0 / 8});
+    (*optimizer)->Update(weights, sums, {step, rate, 1.0 / 8});
     for (size_t i = 0; i < weights.size(); ++i) {
       EXPECT_NEAR(weights[i], expected[step][i], 1e-6) << "step " << step << " weight " << i;
     }
   }
 }
 
-// The expected numbers of the trajectories were computed in double from the formulas in sgd.h and
-// adam.h.
+// The expected numbers of the trajectories were computed in double from the formulas in the
+// headers.
 
 TEST(SgdTest, FollowsTheGradient) {
   ExpectTrajectory(SgdConfig(0.1, 0, false, 0), {{{0.95, -1.9, 0.475},
@@ -83,6 +127,189 @@ TEST(SgdTest, RefusesNesterovWithoutMomentum) {
             absl::StatusCode::kInvalidArgument);
 }
 
+TEST(SgdTest, OfCaffesFormIsTheSameWhileTheRateIs) {
+  ExpectTrajectory(CaffeConfig(0.1, 0.9, false, 0.01), {{{0.949, -1.898, 0.4745},
+                                                         {0.877151, -1.754302, 0.6510755},
+                                                         {0.911609749, -1.6357195, 0.734342375},
+                                                         {0.891711013, -1.57735953, 0.858548219}}});
+  ExpectTrajectory(CaffeConfig(0.1, 0.9, true, 0.01), {{{0.9031, -1.8062, 0.45155},
+                                                        {0.81257411, -1.62514822, 0.810037055},
+                                                        {0.942869708, -1.52948942, 0.809042729},
+                                                        {0.874075611, -1.5257031, 0.969839688}}});
+}
+
+TEST(SgdTest, OfCaffesFormRemembersTheRatesOfItsSteps) {
+  ExpectTrajectory(CaffeConfig(0.1, 0.9, false, 0.01),
+                   {{{0.949, -1.898, 0.4745},
+                     {0.8901255, -1.780251, 0.55131275},
+                     {0.861915919, -1.67695684, 0.601556397},
+                     {0.830169556, -1.59003247, 0.652950484}}},
+                   {}, /*decay=*/0.5);
+}
+
+TEST(AdamWTest, DecaysWeightsBesideTheMoments) {
+  ExpectTrajectory(AdamWConfig(0.05, 0.8, 0.95, 1e-3, 0.1),
+                   {{{0.9450998, -1.94004995, 0.447699203},
+                     {0.894458549, -1.88437549, 0.480091053},
+                     {0.904619348, -1.84554166, 0.489041644},
+                     {0.896980716, -1.82980544, 0.502854622}}});
+}
+
+TEST(LarsTest, ScalesTheRateByTheNorms) {
+  ExpectTrajectory(LarsConfig(2, 0.9, 0.01, 0.02), {{{0.96, -1.92, 0.48},
+                                                     {0.913116337, -1.82623267, 0.545648241},
+                                                     {0.936497849, -1.7489061, 0.554734704},
+                                                     {0.91020345, -1.72415427, 0.608864405}}});
+}
+
+TEST(LarsTest, ScalesEachTensorByItselfAndLeavesOutWhatAGroupLeavesOut) {
+  Config config = LarsConfig(0.5, 0.9, 0.01, 0.02);
+  config.groups = {Biases(0.1)};
+  ExpectTrajectory(config,
+                   {{{0.99, -1.98, 0.4875},
+                     {0.9711, -1.9422, 0.57625},
+                     {0.974977476, -1.91040688, 0.618625},
+                     {0.963460519, -1.89595033, 0.6817625}}},
+                   WeightsAndBias());
+}
+
+TEST(LarsTest, TakesTheRateAsItIsForWeightsOrGradientsOfZero) {
+  auto optimizer = *MakeOptimizer(LarsConfig(0.5, 0, 0.1, 0.02), 4,
+                                  std::vector<ParameterRange>{{"a", 0, 2}, {"b", 2, 2}});
+  std::array<float, 4> weights = {0, 0, 1, 2};
+  const std::array<float, 4> gradient = {1, -1, 0, 0};
+  optimizer->Update(weights, gradient, {0, 0.5, 1});
+  EXPECT_EQ(weights, (std::array<float, 4>{-0.5f, 0.5f, 0.95f, 1.9f}));
+}
+
+TEST(LambTest, FollowsThePublishedAlgorithm) {
+  ExpectTrajectory(LambConfig(0.02, 0.1), {{{0.973977916, -1.97161224, 0.475160788},
+                                            {0.945809537, -1.94071438, 0.491790002},
+                                            {0.951496031, -1.89802409, 0.50210099},
+                                            {0.93772624, -1.86326754, 0.524603294}}});
+}
+
+TEST(LambTest, ScalesEachTensorByItselfAndLeavesOutWhatAGroupLeavesOut) {
+  Config config = LambConfig(0.02, 0.1);
+  config.groups = {Biases(0.5)};
+  ExpectTrajectory(config,
+                   {{{0.969780692, -1.96703345, 0.49000004},
+                     {0.940230347, -1.93461964, 0.496553302},
+                     {0.945942508, -1.89198062, 0.499071856},
+                     {0.930384949, -1.85263953, 0.502398388}}},
+                   WeightsAndBias());
+}
+
+TEST(GroupTest, HasARateAndADecayOfItsOwn) {
+  Config config = SgdConfig(0.1, 0.9, false, 0.01);
+  config.groups = {Biases(2)};
+  ExpectTrajectory(config,
+                   {{{0.949, -1.898, 0.45},
+                     {0.877151, -1.754302, 0.805},
+                     {0.911609749, -1.6357195, 0.9745},
+                     {0.891711013, -1.57735953, 1.22705}}},
+                   WeightsAndBias());
+}
+
+// The names of those parameters that a group with a rate of zero holds.
+std::string FrozenBy(const training::v1alpha1::ParameterGroup& group) {
+  const std::vector<ParameterRange> parameters = {{"conv1.weight", 0, 1},
+                                                  {"conv1.bias", 16, 1},
+                                                  {"bn1.gamma", 32, 1},
+                                                  {"bn1.beta", 48, 1},
+                                                  {"layer1.0.fc.weight", 64, 1}};
+  Config config = SgdConfig(1, 0, false, 0);
+  config.groups = {group};
+  config.groups[0].learning_rate_factor = 0;
+  auto optimizer = MakeOptimizer(config, 80, parameters);
+  if (!optimizer.ok()) return Message(optimizer.status());
+  std::vector<float> weights(80), gradient(80, 1.0f);
+  (*optimizer)->Update(weights, gradient, {0, 1, 1});
+  std::string frozen;
+  for (const ParameterRange& p : parameters) {
+    if (weights[p.offset] == 0) frozen += p.name + " ";
+  }
+  return frozen;
+}
+
+TEST(GroupTest, IsFoundByNamesWithStarsAndByRoles) {
+  using training::v1alpha1::ParameterRole;
+  EXPECT_EQ(FrozenBy({.names = {"conv1.*"}}), "conv1.weight conv1.bias ");
+  EXPECT_EQ(FrozenBy({.names = {"*1*.weight"}}), "conv1.weight layer1.0.fc.weight ");
+  EXPECT_EQ(FrozenBy({.names = {"bn1.beta", "l*c.w**t"}}), "bn1.beta layer1.0.fc.weight ");
+  EXPECT_EQ(FrozenBy({.roles = {ParameterRole::kBias}}), "conv1.bias ");
+  EXPECT_EQ(FrozenBy({.roles = {ParameterRole::kNorm}}), "bn1.gamma bn1.beta ");
+  EXPECT_EQ(FrozenBy({.names = {"*.fc.*"}, .roles = {ParameterRole::kNorm, ParameterRole::kBias}}),
+            "conv1.bias bn1.gamma bn1.beta layer1.0.fc.weight ");
+}
+
+TEST(GroupTest, OfNoParameterIsRefusedWithTheNamesThatThereAre) {
+  EXPECT_EQ(FrozenBy({.names = {"conv1"}}),
+            "optimizer.groups[0]: no parameter of the network belongs to it; there are "
+            "conv1.weight, conv1.bias, bn1.gamma, bn1.beta, layer1.0.fc.weight");
+}
+
+TEST(GroupTest, TheFirstThatAParameterBelongsToCounts) {
+  Config config = SgdConfig(1, 0, false, 0);
+  config.groups = {{.names = {"fc.bias"}, .learning_rate_factor = 0.5},
+                   {.names = {"fc.*"}, .learning_rate_factor = 0.25}};
+  auto optimizer = *MakeOptimizer(config, 3, WeightsAndBias());
+  Weights weights = {0, 0, 0};
+  optimizer->Update(weights, Weights{1, 1, 1}, {0, 1, 1});
+  EXPECT_EQ(weights, (Weights{-0.25f, -0.25f, -0.5f}));
+}
+
+TEST(ClipTest, ScalesALongGradientToTheNorm) {
+  Config config = SgdConfig(0.1, 0, false, 0.01);
+  config.clip = training::v1alpha1::Clip{.global_norm = 1};
+  ExpectTrajectory(config, {{{0.955356422, -1.91071284, 0.477678211},
+                             {0.94236248, -1.88472496, 0.573509215},
+                             {1.02102309, -1.89279061, 0.513233475},
+                             {0.97000207, -1.94089782, 0.562720241}}});
+}
+
+TEST(ClipTest, CutsEachValue) {
+  Config config = SgdConfig(0.1, 0, false, 0.01);
+  config.clip = training::v1alpha1::Clip{.value = 0.5};
+  ExpectTrajectory(config, {{{0.949, -1.948, 0.4745},
+                             {0.923051, -1.896052, 0.5240255},
+                             {0.972127949, -1.90665595, 0.473501475},
+                             {0.921155821, -1.95474929, 0.523027973}}});
+}
+
+TEST(ClipTest, LeavesTheBitsOfAGradientWithinTheBoundAsTheyAre) {
+  const std::array<training::v1alpha1::Clip, 2> clips = {{{.global_norm = 100}, {.value = 100}}};
+  for (const auto& clip : clips) {
+    Config config = SgdConfig(0.1, 0, false, 0.01);
+    auto plain = *MakeOptimizer(config, 3);
+    config.clip = clip;
+    auto clipped = *MakeOptimizer(config, 3);
+    Weights a = kStart, b = kStart;
+    plain->Update(a, kGradients[1], {0, 0.1, 0.3});
+    clipped->Update(b, kGradients[1], {0, 0.1, 0.3});
+    EXPECT_EQ(std::memcmp(a.data(), b.data(), sizeof(a)), 0);
+  }
+}
+
+TEST(OptimizerTest, MultipliesItsWeightDecayByTheStepsFactor) {
+  for (const auto& [config, with_half] :
+       {std::pair{SgdConfig(0.1, 0.9, false, 0.02), SgdConfig(0.1, 0.9, false, 0.01)},
+        std::pair{CaffeConfig(0.1, 0.9, false, 0.02), CaffeConfig(0.1, 0.9, false, 0.01)},
+        std::pair{AdamConfig(0.1, 0.9, 0.99, 1e-8, 0.02), AdamConfig(0.1, 0.9, 0.99, 1e-8, 0.01)},
+        std::pair{AdamWConfig(0.1, 0.9, 0.99, 1e-8, 0.02), AdamWConfig(0.1, 0.9, 0.99, 1e-8, 0.01)},
+        std::pair{LarsConfig(0.1, 0.9, 0.02, 0.01), LarsConfig(0.1, 0.9, 0.01, 0.01)},
+        std::pair{LambConfig(0.1, 0.02), LambConfig(0.1, 0.01)}}) {
+    auto halved = *MakeOptimizer(config, 3), other = *MakeOptimizer(with_half, 3);
+    Weights a = kStart, b = kStart;
+    for (uint64_t step = 0; step < 2; ++step) {
+      halved->Update(a, kGradients[step], {step, 0.1, 1, /*weight_decay_factor=*/0.5});
+      other->Update(b, kGradients[step], {step, 0.1, 1});
+    }
+    EXPECT_EQ(a, b);
+    EXPECT_EQ(BaseWeightDecay(config), 0.02);
+  }
+}
+
 TEST(AdamTest, FollowsThePublishedAlgorithm) {
   ExpectTrajectory(AdamConfig(0.01, 0.9, 0.999, 1e-8, 0),
                    {{{0.99, -1.99, 0.49},
@@ -102,6 +329,7 @@ TEST(AdamTest, AddsWeightDecayToTheGradient) {
 TEST(AdamTest, RefusesABetaOfOne) {
   EXPECT_FALSE(MakeOptimizer(AdamConfig(0.1, 1, 0.999, 1e-8, 0), 3).ok());
   EXPECT_FALSE(MakeOptimizer(AdamConfig(0.1, 0.9, 1, 1e-8, 0), 3).ok());
+  EXPECT_FALSE(MakeOptimizer(AdamWConfig(0.1, 1, 0.9, 1e-8, 0), 3).ok());
 }
 
 TEST(OptimizerTest, RefusesAConfigurationWithoutAKind) {
@@ -120,7 +348,12 @@ TEST(OptimizerTest, NamesItsStateInAFixedOrder) {
   };
   EXPECT_EQ(names(SgdConfig(0.1, 0, false, 0)), "");
   EXPECT_EQ(names(SgdConfig(0.1, 0.9, false, 0)), "momentum ");
-  EXPECT_EQ(names(AdamConfig(0.1, 0.9, 0.999, 1e-8, 0)), "first_moment second_moment ");
+  // In Caffe's form it holds something else, so a checkpoint of the other form does not fit.
+  EXPECT_EQ(names(CaffeConfig(0.1, 0.9, false, 0)), "velocity ");
+  EXPECT_EQ(names(LarsConfig(0.1, 0.9, 0, 0.01)), "velocity ");
+  for (const Config& config : {AdamConfig(0.1, 0.9, 0.999, 1e-8, 0),
+                               AdamWConfig(0.1, 0.9, 0.999, 1e-8, 0), LambConfig(0.1, 0)})
+    EXPECT_EQ(names(config), "first_moment second_moment ");
 }
 
 // A size that is no multiple of a block or of a vector.
@@ -134,7 +367,9 @@ std::vector<float> Ramp(float from) {
 
 TEST(OptimizerTest, RestoredStateContinuesWithTheSameBits) {
   for (const Config& config :
-       {SgdConfig(0.1, 0.9, true, 0.01), AdamConfig(0.01, 0.9, 0.999, 1e-8, 0.01)}) {
+       {SgdConfig(0.1, 0.9, true, 0.01), CaffeConfig(0.1, 0.9, true, 0.01),
+        AdamConfig(0.01, 0.9, 0.999, 1e-8, 0.01), AdamWConfig(0.01, 0.9, 0.999, 1e-8, 0.01),
+        LarsConfig(0.1, 0.9, 0.01, 0.1), LambConfig(0.1, 0.01)}) {
     const std::vector<float> gradients = Ramp(-0.4f);
     std::vector<float> weights = Ramp(1);
     auto first = *MakeOptimizer(config, weights.size());
@@ -153,7 +388,8 @@ TEST(OptimizerTest, RestoredStateContinuesWithTheSameBits) {
 
 TEST(OptimizerTest, AWeightsBitsDoNotDependOnItsPlaceInTheBuffer) {
   for (const Config& config :
-       {SgdConfig(0.1, 0.9, false, 0.01), AdamConfig(0.01, 0.9, 0.999, 1e-8, 0.01)}) {
+       {SgdConfig(0.1, 0.9, false, 0.01), CaffeConfig(0.1, 0.9, false, 0.01),
+        AdamConfig(0.01, 0.9, 0.999, 1e-8, 0.01), AdamWConfig(0.01, 0.9, 0.999, 1e-8, 0.01)}) {
     const std::vector<float> gradients = Ramp(-0.4f);
     std::vector<float> whole = Ramp(1);
     std::vector<float> tail(whole.begin() + 4099, whole.end());

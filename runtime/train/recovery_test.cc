@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <vector>
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -242,6 +243,49 @@ TEST_F(RecoveryTest, RefusesACheckpointThatWasWrittenForOtherData) {
   const auto rejected = cluster.EventsOf<CheckpointRejected>(0);
   ASSERT_EQ(rejected.size(), 2U);
   EXPECT_THAT(rejected[0].message, HasSubstr("written for other data"));
+}
+
+// Every kind of memory that an optimizer keeps, groups and clipping, under a schedule whose parts
+// all begin at some step.
+std::vector<training::v1alpha1::Optimizer> Optimizers() {
+  using namespace training::v1alpha1;  // NOLINT: names of the API
+  const ParameterGroup plain = {.roles = {ParameterRole::kBias, ParameterRole::kNorm},
+                                .weight_decay_factor = 0,
+                                .layer_wise = false};
+  const Clip clip = {.global_norm = 0.5};
+  return {
+      {.sgd = Sgd{.learning_rate = 0.05, .momentum = 0.9, .form = SgdForm::kCaffe}},
+      {.adam_w = AdamW{.learning_rate = 0.005}, .groups = {plain}, .clip = clip},
+      {.lars = Lars{.learning_rate = 2, .weight_decay = 1e-3, .trust = 0.02}, .groups = {plain}},
+      {.lamb = Lamb{.learning_rate = 0.01}, .groups = {plain}, .clip = Clip{.value = 0.1}}};
+}
+
+TEST(OptimizerRecoveryTest, GoesOnWithTheBitsOfAnUndisturbedRun) {
+  for (const training::v1alpha1::Optimizer& optimizer : Optimizers()) {
+    DigitsJob job;
+    job.config.trainer.optimizer = optimizer;
+    job.config.trainer.schedule.emplace();
+    job.config.trainer.schedule->warmup.emplace();
+    job.config.trainer.schedule->warmup->linear.emplace();
+    job.config.trainer.schedule->warmup->linear->steps = 3;
+    job.config.trainer.schedule->polynomial.emplace();
+    job.config.trainer.schedule->collapse.emplace();
+    job.config.trainer.schedule->collapse->steps = 3;
+    Cluster undisturbed(job.config, job.options);
+    undisturbed.Start(1);
+    undisturbed.Announce();
+    const Finished expected = undisturbed.WaitUntilFinished();
+    std::filesystem::remove_all(job.checkpoints());
+    job.config.checkpoint.every_steps = 4;
+    Cluster cluster(job.config, job.options);
+    cluster.Start(2);
+    cluster.RunTo(1, 9);
+    cluster.WaitForCheckpoint(8);
+    cluster.Kill(1);
+    cluster.Start(2);
+    cluster.Announce();
+    EXPECT_EQ(cluster.WaitUntilFinished().weights_sha256, expected.weights_sha256);
+  }
 }
 
 }  // namespace

@@ -18,11 +18,26 @@ data::SampleLedger NewLedger(const Workload& workload) {
   return {workload.data_fingerprint(), workload.seed(), workload.train().size()};
 }
 
-double LearningRate(const Workload& workload, uint64_t step) {
+optim::UpdateOptions OptionsOf(const Workload& workload, uint64_t step) {
   const training::v1alpha1::TrainerConfig& config = workload.config();
-  const double base = optim::BaseLearningRate(config.optimizer);
-  if (!config.schedule) return base;
-  return base * optim::LearningRateFactor(*config.schedule, step, workload.run_length());
+  optim::UpdateOptions options{.step = step,
+                               .learning_rate = optim::BaseLearningRate(config.optimizer),
+                               .gradient_scale = 1.0 / workload.labels_per_batch()};
+  if (!config.schedule) return options;
+  const optim::RunLength run = workload.run_length();
+  options.learning_rate = optim::LearningRateAt(*config.schedule, options.learning_rate, step, run);
+  options.weight_decay_factor = optim::WeightDecayFactor(*config.schedule, step, run);
+  return options;
+}
+
+std::vector<optim::ParameterRange> RangesOf(const nn::Model& layout) {
+  std::vector<optim::ParameterRange> ranges;
+  for (const nn::Parameter& parameter : layout.parameters) {
+    ranges.push_back({.name = parameter.name,
+                      .offset = parameter.offset,
+                      .size = static_cast<size_t>(parameter.shape.elements())});
+  }
+  return ranges;
 }
 
 }  // namespace
@@ -37,8 +52,10 @@ Replica::Replica(const Workload& workload, std::unique_ptr<optim::Optimizer> opt
 }
 
 absl::StatusOr<Replica> Replica::Create(const Workload& workload) {
-  RM_ASSIGN_OR_RETURN(auto optimizer, optim::MakeOptimizer(workload.config().optimizer,
-                                                           workload.layout().parameter_floats));
+  const nn::Model& layout = workload.layout();
+  RM_ASSIGN_OR_RETURN(
+      auto optimizer,
+      optim::MakeOptimizer(workload.config().optimizer, layout.parameter_floats, RangesOf(layout)));
   return Replica(workload, std::move(optimizer));
 }
 
@@ -60,10 +77,7 @@ absl::Status Replica::Commit(const StepSums& sums, std::span<const uint32_t> row
   if (skip) {
     ++skipped_steps_;
   } else {
-    optimizer_->Update(weights_.span(), sums.gradients,
-                       {.step = step_,
-                        .learning_rate = LearningRate(*workload_, step_),
-                        .gradient_scale = 1.0 / workload_->labels_per_batch()});
+    optimizer_->Update(weights_.span(), sums.gradients, OptionsOf(*workload_, step_));
     nn::FoldStatistics(workload_->layout(), sums.statistics, sums.statistics_samples,
                        states_.span());
     loss_ = sums.mean_loss;

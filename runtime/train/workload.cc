@@ -33,12 +33,19 @@ std::string WithUnit(size_t bytes) {
 
 }  // namespace
 
-Workload::Workload(const training::v1alpha1::TrainerConfig& config, data::Splits splits)
-    : config_(&config), splits_(std::move(splits)) {
-  total_steps_ = config.steps
-                     ? static_cast<uint64_t>(*config.steps)
-                     : data::StepsForEpochs(config.epochs.value_or(1), train().size(), batch());
+optim::RunLength RunLengthOf(const training::v1alpha1::TrainerConfig& config, uint32_t samples) {
+  const int64_t batch = config.batch.size;
+  return {.total_steps = config.steps
+                             ? static_cast<uint64_t>(*config.steps)
+                             : data::StepsForEpochs(config.epochs.value_or(1), samples, batch),
+          .samples = samples,
+          .batch = static_cast<uint64_t>(batch)};
 }
+
+Workload::Workload(const training::v1alpha1::TrainerConfig& config, data::Splits splits)
+    : config_(&config),
+      splits_(std::move(splits)),
+      run_length_(RunLengthOf(config, train().size())) {}
 
 absl::StatusOr<Workload> Workload::Load(const training::v1alpha1::TrainerConfig& config,
                                         const std::string& workspace) {
@@ -93,12 +100,6 @@ int64_t Workload::batch() const {
 
 uint64_t Workload::seed() const {
   return static_cast<uint64_t>(config_->seed);
-}
-
-optim::RunLength Workload::run_length() const {
-  return {.total_steps = total_steps_,
-          .samples = train().size(),
-          .batch = static_cast<uint64_t>(batch())};
 }
 
 double Workload::labels_per_batch() const {

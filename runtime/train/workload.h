@@ -26,6 +26,9 @@ struct Requirements;
 
 namespace ringmaster::train {
 
+// The length of a run over so many training samples.
+optim::RunLength RunLengthOf(const training::v1alpha1::TrainerConfig& config, uint32_t samples);
+
 class Workload {
  public:
   // Reads the data whole. `config` must outlive the workload. Errors are data::Load's.
@@ -54,8 +57,8 @@ class Workload {
 
   int64_t batch() const;
   uint64_t seed() const;
-  uint64_t total_steps() const { return total_steps_; }
-  optim::RunLength run_length() const;
+  uint64_t total_steps() const { return run_length_.total_steps; }
+  const optim::RunLength& run_length() const { return run_length_; }
   // Labels in a batch: what sums are divided by.
   double labels_per_batch() const;
   double EpochsAfter(uint64_t steps) const;
@@ -75,7 +78,7 @@ class Workload {
 
   const training::v1alpha1::TrainerConfig* config_;
   data::Splits splits_;
-  uint64_t total_steps_ = 0;
+  optim::RunLength run_length_;
   nn::Model layout_;
   std::string kernels_digest_;
 };

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import tempfile
 import unittest
+from xml.etree import ElementTree
 
 from ringmaster_run import DEADLINE, LONG, RINGMASTER, ROOT, SHORT, RunTest, main, output_so_far, ringmaster, wait_until
 
@@ -241,6 +242,39 @@ class BenchCommand(RunTest):
         help_text = ringmaster(self.folder, "bench", "collectives", "--help")
         self.assertEqual(help_text.returncode, 0)
         self.assertIn("--transport", help_text.stdout)
+
+
+class ScheduleCommand(RunTest):
+    # The recipe of Caffe on 448 nodes, over the digits.
+    RECIPE = ["--set", "spec.trainer.optimizer.sgd.learningRate=4.8", "--set", "spec.trainer.schedule={warmup: {linear: {steps: 446, startRate: 0.1}}, "
+              "polynomial: {}, collapse: {steps: 402}}", "--set", "spec.trainer.batch.size=14336"]
+
+    def test_a_recipe_is_drawn_on_the_terminal_and_into_a_picture(self):
+        answer = ringmaster(self.folder, "schedule", "plot", str(DIGITS), *self.RECIPE, "--set", "spec.trainer.epochs=89.965", "--samples", "1281167",
+                            "--svg", "schedule.svg")
+        self.assertEqual(answer.returncode, 0, answer.stderr)
+        self.assertIn("8040 steps: 89.97 epochs of 1281167 samples in batches of 14336", answer.stdout)
+        self.assertIn("learning rate: first 0.1, highest 4.78946 at step 445", answer.stdout)
+        self.assertIn("weight decay: first 0.0005, highest 0.001 at step 7638", answer.stdout)
+        picture = ElementTree.parse(self.folder / "schedule.svg")
+        self.assertEqual(len(picture.findall("{http://www.w3.org/2000/svg}polyline")), 2)
+
+    def test_an_epoch_is_as_long_as_the_data_unless_said(self):
+        answer = ringmaster(self.folder, "schedule", "plot", str(DIGITS))
+        self.assertIn("450 steps: 20.03 epochs of 1438 samples in batches of 64", answer.stdout)
+        answer = ringmaster(self.folder, "schedule", "plot", str(DIGITS), "--set", "spec.trainer.data.csv.path=away.csv")
+        self.assertEqual(answer.returncode, 66)
+        self.assertIn("give --samples where the data is not on this machine", answer.stderr)
+        self.assertEqual(ringmaster(self.folder, "schedule").returncode, 64)
+
+    def test_large_batch_optimizers_learn_and_a_group_of_nothing_is_refused(self):
+        group = "spec.trainer.optimizer.groups=[{roles: [Bias, Norm], weightDecayFactor: 0, layerWise: false}]"
+        for optimizer in ("{lars: {learningRate: 0.1, weightDecay: 0.0005, trust: 0.05}}", "{lamb: {learningRate: 0.02}}", "{adamW: {learningRate: 0.005}}"):
+            _, _, accuracy = self.digits(*SHORT, "--set", f"spec.trainer.optimizer={optimizer}", "--set", group, folder=self.fresh_folder()).result()
+            self.assertGreater(accuracy, 0.8, optimizer)
+        answer = ringmaster(self.fresh_folder(), "run", str(DIGITS), *SHORT, "--set", "spec.trainer.optimizer.groups=[{names: [head.*]}]")
+        self.assertEqual(answer.returncode, 2)
+        self.assertIn("optimizer.groups[0]: no parameter of the network belongs to it; there are conv1.weight", answer.stdout + answer.stderr)
 
 
 if __name__ == "__main__":

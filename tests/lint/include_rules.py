@@ -45,7 +45,7 @@ VENDORS = {
     r"<openssl/": ["common/sha256.cc", "common/certificate.cc", "operator/kube/rest/tls"],
     r"<spdlog/": ["common/log.cc"],
     r"<CLI/": ["cli/", "operator/main.cc", "launcher/main.cc", "runtime/train/main.cc", "runtime/collectives/bench/main.cc", "runtime/collectives/explain/main.cc",
-               "runtime/train/bench/main.cc"],
+               "runtime/train/bench/main.cc", "runtime/train/plot/main.cc"],
     r"<grpcpp/|\.grpc\.pb\.h": ["operator/rendezvous/", "launcher/", "tests/", "proto/"],
     r"<mpi\.h": ["runtime/collectives/transport/mpi/", "tests/bench/"],
     r"<omp\.h": ["runtime/device/", "runtime/kernels/"],

@@ -1,0 +1,39 @@
+// What an optimizer walks over: stretches of the flat buffer whose weights learn alike.
+#ifndef RINGMASTER_RUNTIME_OPTIM_SEGMENTS_H_
+#define RINGMASTER_RUNTIME_OPTIM_SEGMENTS_H_
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "runtime/optim/optimizer.h"
+
+namespace ringmaster::optim {
+
+struct Segment {
+  size_t begin = 0, end = 0;  // of the flat buffer
+  double rate_factor = 1;     // of the learning rate
+  double decay_factor = 1;    // of the weight decay
+  bool layer_wise = true;     // whether its own norms scale the rate, where the optimizer does so
+
+  size_t size() const { return end - begin; }
+};
+
+enum class Cut {
+  kWhereGroupsDiffer,  // as few segments as the groups allow: one where there are none
+  kByParameter,        // one for each parameter
+};
+
+// The segments of a buffer of `size` floats. Without `parameters` the buffer is one nameless
+// parameter. Floats between parameters, which are zero and have no gradient, may be in a segment.
+// kInvalidArgument, by the group's path in the configuration, if a group names or means none of the
+// parameters.
+absl::StatusOr<std::vector<Segment>> MakeSegments(const training::v1alpha1::Optimizer& config,
+                                                  size_t size,
+                                                  std::span<const ParameterRange> parameters,
+                                                  Cut cut);
+
+}  // namespace ringmaster::optim
+
+#endif  // RINGMASTER_RUNTIME_OPTIM_SEGMENTS_H_
