@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import tempfile
+import textwrap
 import unittest
 from xml.etree import ElementTree
 
@@ -258,6 +259,19 @@ class ScheduleCommand(RunTest):
         self.assertIn("weight decay: first 0.0005, highest 0.001 at step 7638", answer.stdout)
         picture = ElementTree.parse(self.folder / "schedule.svg")
         self.assertEqual(len(picture.findall("{http://www.w3.org/2000/svg}polyline")), 2)
+
+    def test_every_recipe_of_the_docs_is_part_of_a_manifest(self):
+        recipes = re.findall(r"```yaml\n(.*?)```", (ROOT / "docs/recipes.md").read_text(), re.DOTALL)
+        self.assertGreater(len(recipes), 4)
+        for recipe in recipes:
+            fields = {"optimizer": "{sgd: {learningRate: 0.1}}", "batch": "{size: 64}", "epochs": "60"}
+            absent = [f"{name}: {value}" for name, value in fields.items() if f"{name}:" not in recipe and not (name == "epochs" and "\nsteps:" in recipe)]
+            trainer = "\n".join(["model: {zoo: {name: lenet-bn}}", "data: {csv: {path: digits.csv, classes: 10, shape: [1, 8, 8]}}", *absent, recipe])
+            (self.folder / "job.yaml").write_text(
+                "apiVersion: training.ringmaster.dev/v1alpha1\nkind: TrainingJob\nmetadata: {name: recipe}\nspec:\n  workers: {replicas: 4}\n  trainer:\n" +
+                textwrap.indent(trainer, "    "))
+            answer = ringmaster(self.folder, "schedule", "plot", "job.yaml", "--samples", "1281167")
+            self.assertEqual(answer.returncode, 0, recipe + answer.stderr)
 
     def test_an_epoch_is_as_long_as_the_data_unless_said(self):
         answer = ringmaster(self.folder, "schedule", "plot", str(DIGITS))
