@@ -7,7 +7,7 @@
 namespace ringmaster::train::plot {
 namespace {
 
-constexpr int kLeft = 90, kRight = 20, kTop = 40, kHeight = 260, kBelow = 60;
+constexpr int kLeft = 90, kRight = 60, kTop = 40, kHeight = 260, kBelow = 60;
 constexpr int kPanel = kTop + kHeight + kBelow;
 constexpr int kWidth = kLeft + kSvgColumns + kRight;
 constexpr int kTicks = 5;
@@ -48,12 +48,15 @@ std::string Panel(const Curve& curve, const optim::RunLength& run, int top, cons
       static_cast<double>(kSvgColumns) / static_cast<double>(curve.columns.size());
   std::string points;
   double x = kLeft, last = curve.first;
+  const auto add = [&](double value) {
+    points += fmt::format("{:.0f},{:.1f} ", x, top + kHeight * (1 - value / highest));
+  };
   for (const Column& column : curve.columns) {
     // The nearer end first, so that the line goes on where it was.
     const bool down = last > (column.low + column.high) / 2;
     const double from = down ? column.high : column.low, to = down ? column.low : column.high;
-    for (const double value : {from, to})
-      points += fmt::format("{:.1f},{:.1f} ", x, top + kHeight * (1 - value / highest));
+    add(from);
+    if (to != from) add(to);
     x += step_width;
     last = to;
   }
