@@ -9,10 +9,10 @@ namespace {
 
 using training::v1alpha1::TrainingJobStatus;
 
-// One job's counts take a twentieth of its time at most: a server that is slow is busy with
-// something that matters more.
-constexpr int kShareOfTime = 20;
-constexpr int kMostIntervals = 10;
+// Counts take a tenth of one connection's time at most: a server that is slow to take them is busy
+// with something that matters more.
+constexpr int kShareOfTime = 10;
+constexpr int kMostIntervals = 60;
 
 void TakeWords(const TrainingJobStatus& from, TrainingJobStatus& to) {
   to.workers = from.workers;
@@ -43,16 +43,24 @@ Duration StatusPace::WaitFor(const kube::ObjectKey& job,
                              const std::optional<TrainingJobStatus>& before,
                              const reconcile::Decision& decision) {
   if (interval_ <= Duration(0) || !decision.status || decision.status == before) return {};
-  const bool may_wait = before && MayWait(decision) && SaysTheSame(*before, *decision.status);
   const SteadyTime now = clock_.SteadyNow();
   const std::lock_guard lock(mutex_);
-  const auto written = written_.find(job);
-  const Duration interval = Interval();
-  if (may_wait && written != written_.end() && now < written->second + interval) {
-    return std::chrono::duration_cast<Duration>(written->second + interval - now) + Duration(1);
+  const auto [known, first] = jobs_.try_emplace(job);
+  Job& mine = known->second;
+  if (!first && before && MayWait(decision) && SaysTheSame(*before, *decision.status)) {
+    if (!mine.turn) mine.turn = TakeTurn(mine.written, now);
+    if (now < *mine.turn)
+      return std::chrono::duration_cast<Duration>(*mine.turn - now) + Duration(1);
   }
-  written_[job] = now;
+  mine = {.written = now, .turn = std::nullopt};
   return {};
+}
+
+SteadyTime StatusPace::TakeTurn(SteadyTime written, SteadyTime now) {
+  const SteadyTime last = now + kMostIntervals * interval_;
+  const SteadyTime turn = std::clamp(free_, written + interval_, last);
+  free_ = std::min(std::max(turn, now) + kShareOfTime * last_call_, last);
+  return turn;
 }
 
 void StatusPace::Took(Duration call) {
@@ -60,13 +68,9 @@ void StatusPace::Took(Duration call) {
   last_call_ = call;
 }
 
-Duration StatusPace::Interval() const {
-  return std::clamp(last_call_ * kShareOfTime, interval_, interval_ * kMostIntervals);
-}
-
 void StatusPace::Forget(const kube::ObjectKey& job) {
   const std::lock_guard lock(mutex_);
-  written_.erase(job);
+  jobs_.erase(job);
 }
 
 }  // namespace ringmaster::manager

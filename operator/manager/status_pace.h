@@ -1,11 +1,12 @@
 // When a status that says nothing new is written.
 //
 // While a job's pods start one after another, each changes a count and a sentence of the status,
-// and a write for each of them would cost the API server half as much as the pods themselves. So a
-// decision that changes nothing but counts and words waits until the last write is some time ago,
-// and is then made anew: an interval at least, and longer where the API server is slow to take such
-// writes, up to ten intervals. Everything else is carried out at once: a condition that turns or
-// has another reason, a round, an incident, whatever is to be created, deleted, sent or recorded.
+// and a write of a status costs the API server as much as three pods. So a decision that changes
+// nothing but counts and words waits for its turn and is then made anew: an interval after the
+// job's last write at least, and so long that all jobs' counts together take a tenth of the time,
+// but no more than a minute's intervals. Everything else is carried out at once: a condition that
+// turns or has another reason, a round, an incident, whatever is to be created, deleted, sent or
+// recorded.
 //
 // What it remembers are times of writes; a process that has forgotten them writes at once.
 //
@@ -43,13 +44,19 @@ class StatusPace {
   void Took(Duration call);
 
  private:
-  Duration Interval() const;  // needs mutex_
+  struct Job {
+    SteadyTime written;
+    std::optional<SteadyTime> turn;  // of what waits
+  };
+
+  SteadyTime TakeTurn(SteadyTime written, SteadyTime now);  // needs mutex_
 
   const Duration interval_;
   const Clock& clock_;
   std::mutex mutex_;
-  Duration last_call_{};  // guarded by mutex_, as is the next
-  std::unordered_map<kube::ObjectKey, SteadyTime> written_;
+  Duration last_call_{};  // guarded by mutex_, as are the next
+  SteadyTime free_{};     // from when on no turn is taken
+  std::unordered_map<kube::ObjectKey, Job> jobs_;
 };
 
 }  // namespace ringmaster::manager
