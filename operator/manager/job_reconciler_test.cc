@@ -177,11 +177,14 @@ TEST_F(JobReconcilerTest, BacksOffFromAStatusThatIsRefusedWhateverBringsAPass) {
 TEST_F(JobReconcilerTest, APodThatAdmissionDeniesIsNoFaultOfTheTemplate) {
   client_.FailNext({.verb = Verb::kCreate, .type = "pods"},
                    absl::InvalidArgumentError("admission webhook \"a.example\" denied the request: "
-                                              "not today"));
+                                              "not today"),
+                   0, 3);
   Create();
   Run();
   EXPECT_EQ(PodsReady()["reason"], "Forbidden");
   EXPECT_THAT(Told(), HasSubstr("not today"));
+  clock_.Advance(std::chrono::minutes(1));
+  Run();
   clock_.Advance(std::chrono::minutes(1));
   Run();
   EXPECT_EQ(Pods(), 1u);
