@@ -154,10 +154,11 @@ Misfit Apply(const Layer& layer, Extents& shape) {
   if (layer.batch_norm && shape.size() != 1 && shape.size() != kImageAxes)
     return {"", fmt::format("needs images or a row of features, but {} reaches it", Text(shape))};
   if (layer.flatten) {
-    // Extents are below 2^33 each; past this the runtime says what no memory holds.
+    // Past this the runtime says what no memory holds. By division, as the product may overflow.
     constexpr std::int64_t kMost = std::int64_t{1} << 40;
     std::int64_t product = 1;
-    for (const std::int64_t extent : shape) product = std::min(kMost, product * extent);
+    for (const std::int64_t extent : shape)
+      product = extent > kMost / product ? kMost : product * extent;
     shape = {product};
   }
   if (layer.linear) {

@@ -6,6 +6,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "runtime/device/parallel.h"
@@ -23,6 +24,11 @@ void ForEachBlock(size_t size, const Body& body) {
     const size_t begin = static_cast<size_t>(block) * kBlock;
     body(begin, std::min(begin + kBlock, size));
   });
+}
+
+// A rate as a float, and finite: infinity times a zero is no number.
+inline float FiniteRate(double rate) {
+  return static_cast<float>(std::min(rate, double{std::numeric_limits<float>::max()}));
 }
 
 // The sum of value(i)² over i in [0, size), in double and in an order that depends on `size` alone.

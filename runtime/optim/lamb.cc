@@ -63,7 +63,7 @@ class Lamb : public Optimizer {
       const double step = std::sqrt(SumOfSquares(segment.size(), r));
       if (weights > 0 && step > 0) ratio = weights / step;
     }
-    const auto rate = static_cast<float>(options.learning_rate * segment.rate_factor * ratio);
+    const float rate = FiniteRate(options.learning_rate * segment.rate_factor * ratio);
     ForEachBlock(segment.size(), [&](size_t begin, size_t end) {
       for (size_t i = begin; i < end; ++i) w[i] -= rate * r(i);
     });

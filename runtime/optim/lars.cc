@@ -28,7 +28,7 @@ class Lars : public Optimizer {
       const double decay = decay_ * options.weight_decay_factor * segment.decay_factor;
       const double ratio =
           segment.layer_wise ? Ratio(w, sums, segment.size(), options.gradient_scale, decay) : 1;
-      const StepConstants c{static_cast<float>(options.learning_rate * segment.rate_factor * ratio),
+      const StepConstants c{FiniteRate(options.learning_rate * segment.rate_factor * ratio),
                             static_cast<float>(options.gradient_scale), static_cast<float>(decay),
                             momentum_};
       ForEachBlock(segment.size(), [&](size_t begin, size_t end) {

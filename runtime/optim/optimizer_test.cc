@@ -173,6 +173,15 @@ TEST(LarsTest, ScalesEachTensorByItselfAndLeavesOutWhatAGroupLeavesOut) {
                    WeightsAndBias());
 }
 
+TEST(LarsTest, StaysFiniteForGradientsThatAreNextToNothing) {
+  auto optimizer = *MakeOptimizer(LarsConfig(12, 0.9, 0, 0.001), 3,
+                                  std::vector<ParameterRange>{{"fc.weight", 0, 3}});
+  std::vector<float> weights = {3, -2, 1};
+  const std::vector<float> gradients = {1e-41F, 0, -2e-41F};
+  optimizer->Update(weights, gradients, {.learning_rate = 12, .gradient_scale = 1});
+  for (const float weight : weights) EXPECT_TRUE(std::isfinite(weight)) << weight;
+}
+
 TEST(LarsTest, TakesTheRateAsItIsForWeightsOrGradientsOfZero) {
   auto optimizer = *MakeOptimizer(LarsConfig(0.5, 0, 0.1, 0.02), 4,
                                   std::vector<ParameterRange>{{"a", 0, 2}, {"b", 2, 2}});

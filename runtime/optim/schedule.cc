@@ -51,7 +51,9 @@ double StepDecayFactor(const StepDecay& decay, uint64_t step, const RunLength& r
 
 double PeriodicFactor(const PeriodicDecay& decay, uint64_t step, const RunLength& run) {
   if (decay.steps) return Power(decay.gamma, step / static_cast<uint64_t>(*decay.steps));
-  const double periods = EpochOf(step, run) / decay.epochs.value_or(1);
+  // One division, so that a period of 0.1 epochs ends where it should.
+  const double periods = static_cast<double>(step) * static_cast<double>(run.batch) /
+                         (decay.epochs.value_or(1) * static_cast<double>(run.samples));
   return Power(decay.gamma, static_cast<uint64_t>(std::min(periods, 1e18)));
 }
 
@@ -67,9 +69,10 @@ double PolynomialFactor(const Polynomial& polynomial, uint64_t step, uint64_t wa
                         uint64_t total) {
   const uint64_t begin = polynomial.after_warmup ? warmup : 0;
   const uint64_t end = polynomial.steps ? static_cast<uint64_t>(*polynomial.steps) : total;
-  const double progress = step <= begin || end <= begin ? 0
-                                                        : static_cast<double>(step - begin) /
-                                                              static_cast<double>(end - begin);
+  double progress = 0;
+  if (step >= begin && end <= begin) progress = 1;
+  if (step > begin && end > begin)
+    progress = static_cast<double>(step - begin) / static_cast<double>(end - begin);
   return PolynomialFall(progress, polynomial.power, polynomial.final_fraction);
 }
 

@@ -21,7 +21,7 @@
 //   polynomial   target * (f + (1 - f) (1 - i / N) ^ power), N being T or `steps`; as Caffe has it
 //   i
 //                counts from the start, so the rate drops where a warm-up ends. afterWarmup counts
-//                i and N from there
+//                i from there, and N - warm-up is the length of the fall
 //   cyclic       x being the epochs, a fraction, since the cycle's begin: target * (l + (1 - l) x /
 //                rise) while x < rise, then target * (l + (1 - l) (1 - (x - rise) / (cycle - rise))
 //                ^ power), l being lowFraction

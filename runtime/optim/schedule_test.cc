@@ -245,6 +245,22 @@ TEST(WeightDecayFactorTest, LiesOnStraightLinesBetweenThePoints) {
   EXPECT_EQ(WeightDecayFactor(Schedule(), 3, run), 1);
 }
 
+TEST(ScheduleTest, APolynomialThatEndsWithinTheWarmUpHasFallenAfterIt) {
+  Schedule schedule = Caffe448();
+  schedule.polynomial = Polynomial{.final_fraction = 0.25, .steps = 446, .after_warmup = true};
+  EXPECT_DOUBLE_EQ(LearningRateAt(schedule, 4.8, 446, kCaffe448), 1.2);
+  EXPECT_DOUBLE_EQ(LearningRateAt(schedule, 4.8, 8000, kCaffe448), 1.2);
+}
+
+TEST(ScheduleTest, APeriodOfATenthOfAnEpochEndsWithTheTenth) {
+  Schedule schedule;
+  schedule.periodic_decay = PeriodicDecay{.epochs = 0.1, .gamma = 0.5};
+  const RunLength tenth = {.total_steps = 100, .samples = 1000, .batch = 100};
+  for (uint64_t step = 0; step < 30; ++step) {
+    EXPECT_DOUBLE_EQ(LearningRateAt(schedule, 1, step, tenth), std::pow(0.5, step)) << step;
+  }
+}
+
 TEST(ScheduleTest, StaysFiniteWhereARunIsShorterThanItsParts) {
   Schedule schedule = Caffe448();
   schedule.collapse = Collapse{.epochs = 100};

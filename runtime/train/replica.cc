@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "common/sha256.h"
 #include "common/status.h"
 #include "proto/ringmaster/training/v1alpha1/trainer.api.h"
@@ -30,6 +32,19 @@ optim::UpdateOptions OptionsOf(const Workload& workload, uint64_t step) {
   return options;
 }
 
+// A collapse falls from the rate that it finds: from none, nothing is learnt to the end.
+absl::Status CheckCollapse(const Workload& workload) {
+  const training::v1alpha1::TrainerConfig& config = workload.config();
+  if (!config.schedule || !config.schedule->collapse) return absl::OkStatus();
+  const uint64_t begin = optim::CollapseBegin(*config.schedule, workload.run_length());
+  if (begin >= workload.total_steps() || OptionsOf(workload, begin).learning_rate > 0)
+    return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      fmt::format("spec.trainer.schedule.collapse begins at step {} of {} with a rate of 0, so "
+                  "that nothing would be learnt from there; make it shorter or train longer",
+                  begin, workload.total_steps()));
+}
+
 std::vector<optim::ParameterRange> RangesOf(const nn::Model& layout) {
   std::vector<optim::ParameterRange> ranges;
   for (const nn::Parameter& parameter : layout.parameters) {
@@ -52,6 +67,7 @@ Replica::Replica(const Workload& workload, std::unique_ptr<optim::Optimizer> opt
 }
 
 absl::StatusOr<Replica> Replica::Create(const Workload& workload) {
+  RM_RETURN_IF_ERROR(CheckCollapse(workload));
   const nn::Model& layout = workload.layout();
   RM_ASSIGN_OR_RETURN(
       auto optimizer,

@@ -290,6 +290,12 @@ class ScheduleCommand(RunTest):
         self.assertEqual(answer.returncode, 2)
         self.assertIn("optimizer.groups[0]: no parameter of the network belongs to it; there are conv1.weight", answer.stdout + answer.stderr)
 
+    def test_a_collapse_that_begins_at_a_rate_of_zero_is_refused(self):
+        whole = "spec.trainer.schedule={warmup: {linear: {steps: 10}}, collapse: {epochs: 1000}}"
+        answer = ringmaster(self.fresh_folder(), "run", str(DIGITS), *SHORT, "--set", whole)
+        self.assertEqual(answer.returncode, 2)
+        self.assertIn("schedule.collapse begins at step 0 of", answer.stdout + answer.stderr)
+
 
 if __name__ == "__main__":
     main()
