@@ -245,6 +245,31 @@ class BenchCommand(RunTest):
         self.assertIn("--transport", help_text.stdout)
 
 
+class Guides(RunTest):
+    """What the docs tell a user to write."""
+
+    def test_every_recipe_of_the_docs_is_part_of_a_manifest(self):
+        recipes = re.findall(r"```yaml\n(.*?)```", (ROOT / "docs/recipes.md").read_text(), re.DOTALL)
+        self.assertGreater(len(recipes), 4)
+        for recipe in recipes:
+            fields = {"optimizer": "{sgd: {learningRate: 0.1}}", "batch": "{size: 64}", "epochs": "60"}
+            absent = [f"{name}: {value}" for name, value in fields.items() if f"{name}:" not in recipe and not (name == "epochs" and "\nsteps:" in recipe)]
+            trainer = "\n".join(["model: {zoo: {name: lenet-bn}}", "data: {csv: {path: digits.csv, classes: 10, shape: [1, 8, 8]}}", *absent, recipe])
+            (self.folder / "job.yaml").write_text(
+                "apiVersion: training.ringmaster.dev/v1alpha1\nkind: TrainingJob\nmetadata: {name: recipe}\nspec:\n  workers: {replicas: 4}\n  trainer:\n" +
+                textwrap.indent(trainer, "    "))
+            answer = ringmaster(self.folder, "schedule", "plot", "job.yaml", "--samples", "1281167")
+            self.assertEqual(answer.returncode, 0, recipe + answer.stderr)
+
+    def test_every_manifest_of_the_guide_for_those_who_come_from_elsewhere_is_valid(self):
+        manifests = re.findall(r"```yaml\n(.*?)```", (ROOT / "docs/migrate.md").read_text(), re.DOTALL)
+        self.assertGreater(len(manifests), 3)
+        for manifest in manifests:
+            (self.folder / "job.yaml").write_text(manifest)
+            answer = ringmaster(self.folder, "validate", "job.yaml")
+            self.assertEqual(answer.returncode, 0, manifest + answer.stdout + answer.stderr)
+
+
 class ScheduleCommand(RunTest):
     # The recipe of Caffe on 448 nodes, over the digits.
     RECIPE = ["--set", "spec.trainer.optimizer.sgd.learningRate=4.8", "--set", "spec.trainer.schedule={warmup: {linear: {steps: 446, startRate: 0.1}}, "
@@ -259,19 +284,6 @@ class ScheduleCommand(RunTest):
         self.assertIn("weight decay: first 0.0005, highest 0.001 at step 7638", answer.stdout)
         picture = ElementTree.parse(self.folder / "schedule.svg")
         self.assertEqual(len(picture.findall("{http://www.w3.org/2000/svg}polyline")), 2)
-
-    def test_every_recipe_of_the_docs_is_part_of_a_manifest(self):
-        recipes = re.findall(r"```yaml\n(.*?)```", (ROOT / "docs/recipes.md").read_text(), re.DOTALL)
-        self.assertGreater(len(recipes), 4)
-        for recipe in recipes:
-            fields = {"optimizer": "{sgd: {learningRate: 0.1}}", "batch": "{size: 64}", "epochs": "60"}
-            absent = [f"{name}: {value}" for name, value in fields.items() if f"{name}:" not in recipe and not (name == "epochs" and "\nsteps:" in recipe)]
-            trainer = "\n".join(["model: {zoo: {name: lenet-bn}}", "data: {csv: {path: digits.csv, classes: 10, shape: [1, 8, 8]}}", *absent, recipe])
-            (self.folder / "job.yaml").write_text(
-                "apiVersion: training.ringmaster.dev/v1alpha1\nkind: TrainingJob\nmetadata: {name: recipe}\nspec:\n  workers: {replicas: 4}\n  trainer:\n" +
-                textwrap.indent(trainer, "    "))
-            answer = ringmaster(self.folder, "schedule", "plot", "job.yaml", "--samples", "1281167")
-            self.assertEqual(answer.returncode, 0, recipe + answer.stderr)
 
     def test_an_epoch_is_as_long_as_the_data_unless_said(self):
         answer = ringmaster(self.folder, "schedule", "plot", str(DIGITS))
