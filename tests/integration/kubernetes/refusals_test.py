@@ -101,7 +101,7 @@ class Waits(Refusal):
     def test_status_that_a_policy_does_not_allow(self):
         """It is not the job's fault, and cannot be said in its status."""
         self.apply(program(FOREVER, name="probe", managedBy="example.com/nobody"))
-        freeze = self.forbid("training.ringmaster.dev", "trainingjobs/status", "UPDATE", "statuses are frozen")
+        freeze = self.forbid("training.ringmaster.dev", ["trainingjobs/status"], "UPDATE", "statuses are frozen")
         self.wait_until_refused("statuses are frozen", "patch", "tj", "probe", "--subresource=status", "--type=merge", "-p", '{"status": {"round": 1}}')
         self.apply(program(FOREVER))
         self.wait_until_warned("StatusRefused", "The API server refuses the job's status: ", "statuses are frozen")
@@ -111,17 +111,17 @@ class Waits(Refusal):
 
     def test_pods_that_a_policy_does_not_allow(self):
         """The API server answers as if the pod were invalid; but it is not the template's fault."""
-        closed = self.forbid("", "pods", "CREATE", "no pods today")
-        self.wait_until_refused("no pods today", "run", "probe", "--image=probe")
+        closed = self.forbid("", ["pods", "configmaps"], "CREATE", "no pods today")
+        self.wait_until_refused("no pods today", "create", "configmap", "probe")
         self.apply(program(FOREVER))
         self.assert_told("PodsReady", "Forbidden", "2 of 2 pods (story-0-0, story-1-0)", "no pods today")
         kubectl("delete", *closed)
         self.wait_for_round(1, members=2)
 
-    def forbid(self, group, resource, operation, words):
+    def forbid(self, group, resources, operation, words):
         """A policy that refuses the operation in this namespace; returns the names of its parts."""
         name = f"{self.namespace}-closed"
-        rule = {"apiGroups": [group], "apiVersions": ["*"], "operations": [operation], "resources": [resource]}
+        rule = {"apiGroups": [group], "apiVersions": ["*"], "operations": [operation], "resources": resources}
         parts = {"ValidatingAdmissionPolicy": {
             "matchConstraints": {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": self.namespace}}, "resourceRules": [rule]},
             "validations": [{"expression": "false", "message": words}]},
