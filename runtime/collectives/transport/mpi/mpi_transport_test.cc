@@ -22,11 +22,12 @@ using ::testing::HasSubstr;
 
 constexpr size_t kSegmentBytes = 1024;  // small, so that there are many
 
-std::unique_ptr<Communicator> Open(std::chrono::milliseconds timeout = std::chrono::seconds(60)) {
+std::unique_ptr<Communicator> Open(std::chrono::milliseconds timeout = std::chrono::seconds(60),
+                                   size_t segment_bytes = kSegmentBytes) {
   auto transport = MpiTransport::Create(MPI_COMM_WORLD, 1, timeout);
   EXPECT_TRUE(transport.ok()) << transport.status();
   if (!transport.ok()) return nullptr;
-  return std::make_unique<Communicator>(std::move(*transport), kSegmentBytes);
+  return std::make_unique<Communicator>(std::move(*transport), segment_bytes);
 }
 
 void ExpectRight(Communicator& communicator, const bench::Options& options) {
@@ -97,10 +98,11 @@ TEST(MpiTransportTest, NamesTheRankThatIsSilent) {
 }
 
 TEST(MpiTransportTest, NamesASilentRankToOneThatOnlySends) {
-  const auto communicator = Open(std::chrono::seconds(1));
-  ASSERT_NE(communicator, nullptr);
-  // More than MPI sends without an answer; it may be read as long as the process lives.
+  // One message, of more than MPI sends without an answer; it may be read as long as the process
+  // lives.
   static const std::vector<float> data(1 << 20);
+  const auto communicator = Open(std::chrono::seconds(1), data.size() * sizeof(float));
+  ASSERT_NE(communicator, nullptr);
   if (communicator->rank() == 0) {
     const absl::Status status = communicator->Send(1, data, "to nobody");
     EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded) << status;
