@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <exception>
+#include <future>
+#include <memory>
 #include <mutex>
 #include <utility>
 #include <vector>
@@ -92,7 +94,10 @@ class CppRest : public Transport {
         calls_(BaseUri(), MakeConfig(options.idle_timeout)),
         streams_(BaseUri(), MakeConfig(options.stream_idle_timeout)) {}
 
-  ~CppRest() override { CppRest::CancelAll(); }
+  ~CppRest() override {
+    CppRest::CancelAll();
+    Settle(SteadyTime::clock::now() + kLetGo);
+  }
 
   void CancelAll() override { exchanges_.CancelAll(SteadyTime::clock::now() + kLetGo); }
 
@@ -190,6 +195,20 @@ class CppRest : public Transport {
       exchange->OnEnd(StatusOf(std::current_exception()));
     }
     return exchange;
+  }
+
+  // Lets what the library has posted to its threads so far run, and what that posts. A request that
+  // is cancelled ends before the continuation of its last chunk has run, and one that has not when
+  // the process ends is never freed.
+  static void Settle(SteadyTime deadline) {
+    constexpr int kHops = 4;
+    for (int hop = 0; hop < kHops; ++hop) {
+      const auto ran = std::make_shared<std::promise<void>>();
+      std::future<void> done = ran->get_future();
+      boost::asio::post(crossplat::threadpool::shared_instance().service(),
+                        [ran] { ran->set_value(); });
+      if (done.wait_until(deadline) != std::future_status::ready) return;
+    }
   }
 
   // Every task's exception is looked at: the library aborts the process for one that is not.
