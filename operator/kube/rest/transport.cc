@@ -3,21 +3,19 @@
 #include <algorithm>
 #include <cerrno>
 #include <exception>
-#include <future>
 #include <memory>
-#include <mutex>
 #include <utility>
 #include <vector>
 
 #include <cpprest/http_client.h>
 #include <fmt/format.h>
-#include <pplx/threadpool.h>
 
 #include "common/status.h"
 #include "operator/kube/errors.h"
 #include "operator/kube/rest/body_sink.h"
 #include "operator/kube/rest/exchange.h"
 #include "operator/kube/rest/server_address.h"
+#include "operator/kube/rest/thread_pool.h"
 #include "operator/kube/rest/tls.h"
 
 namespace ringmaster::kube::rest {
@@ -30,17 +28,6 @@ using TlsStream = boost::asio::ssl::stream<boost::asio::ip::tcp::socket&>;
 
 constexpr std::chrono::seconds kLetGo{5};
 constexpr std::size_t kStreamPauseBytes = std::size_t{1} << 20;
-
-// Once in a process; the library would otherwise start 40 threads.
-void SizeThreadPool(int threads) {
-  static std::once_flag once;
-  std::call_once(once, [threads] {
-    try {
-      crossplat::threadpool::initialize_with_threads(static_cast<std::size_t>(threads));
-    } catch (const std::exception&) {  // another user of the library was first
-    }
-  });
-}
 
 absl::Status StatusOf(std::exception_ptr error) {
   try {
@@ -96,7 +83,7 @@ class CppRest : public Transport {
 
   ~CppRest() override {
     CppRest::CancelAll();
-    Settle(SteadyTime::clock::now() + kLetGo);
+    SettleThreadPool(SteadyTime::clock::now() + kLetGo);
   }
 
   void CancelAll() override { exchanges_.CancelAll(SteadyTime::clock::now() + kLetGo); }
@@ -195,20 +182,6 @@ class CppRest : public Transport {
       exchange->OnEnd(StatusOf(std::current_exception()));
     }
     return exchange;
-  }
-
-  // Lets what the library has posted to its threads so far run, and what that posts. A request that
-  // is cancelled ends before the continuation of its last chunk has run, and one that has not when
-  // the process ends is never freed.
-  static void Settle(SteadyTime deadline) {
-    constexpr int kHops = 4;
-    for (int hop = 0; hop < kHops; ++hop) {
-      const auto ran = std::make_shared<std::promise<void>>();
-      std::future<void> done = ran->get_future();
-      boost::asio::post(crossplat::threadpool::shared_instance().service(),
-                        [ran] { ran->set_value(); });
-      if (done.wait_until(deadline) != std::future_status::ready) return;
-    }
   }
 
   // Every task's exception is looked at: the library aborts the process for one that is not.
