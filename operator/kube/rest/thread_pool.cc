@@ -55,7 +55,8 @@ void SizeThreadPool(int threads) {
 }
 
 void SettleThreadPool(SteadyTime deadline) {
-  constexpr int kMeetings = 3;      // what was in hand, what that has posted, and what that has
+  constexpr int kMeetings =
+      8;  // more than a request has continuations, each of which posts the next
   static std::mutex one_at_a_time;  // two meetings would wait for each other's threads
   const std::lock_guard lock(one_at_a_time);
   const int threads = pool_threads;

@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/ssl.hpp>
 #include <cpprest/http_client.h>
 #include <fmt/format.h>
 
