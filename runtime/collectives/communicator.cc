@@ -90,6 +90,7 @@ absl::Status Communicator::RunAmong(const Scope& scope, const Operation& operati
   RM_RETURN_IF_ERROR(status());
   std::unique_lock lock(shared_->running, std::try_to_lock);
   if (!lock) {
+    RM_RETURN_IF_ERROR(status());  // it may have failed since, and its holder be telling the peers
     return absl::FailedPreconditionError(
         fmt::format("{} was called while another operation runs", operation.Describe()));
   }
