@@ -37,6 +37,7 @@ absl::StatusOr<Connection> Connect(const ConnectionOptions& options) {
   work.user_agent = kUserAgent;
   work.qps = options.qps;
   work.burst = options.burst;
+  work.managed_fields = kube::rest::ManagedFields::kSkip;
   RM_ASSIGN_OR_RETURN(made.work, RestClient::Connect(config, std::move(work)));
   const auto renewal = std::chrono::duration_cast<milliseconds>(options.renew_deadline / 2);
   RM_ASSIGN_OR_RETURN(made.election, RestClient::Connect(config, Quick(renewal)));

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "common/status.h"
+#include "operator/kube/rest/read_json.h"
 #include "operator/kube/rest/status_errors.h"
 
 namespace ringmaster::kube::rest {
@@ -100,7 +101,7 @@ absl::StatusOr<Json> Caller::Call(HttpRequest request, bool repeatable) {
         const auto response = transport->Call(sent, options_.max_body_bytes, until);
         Outcome outcome = OutcomeOf(response, sent);
         if (!outcome.status.ok()) return outcome;
-        answer = Json::parse(response->body, nullptr, /*allow_exceptions=*/false);
+        answer = ReadJson(response->body, options_.managed_fields);
         if (answer.is_discarded()) {
           outcome.http_code = 0;
           outcome.status = absl::UnavailableError(Describe(sent) + ": the answer is no JSON");

@@ -8,19 +8,20 @@ namespace ringmaster::kube::rest {
 void Exchange::OnHead(ResponseHead head) {
   std::lock_guard lock(mutex_);
   head_ = std::move(head);
-  changed_.notify_all();
+  head_came_.notify_all();
 }
 
 void Exchange::OnEnd(absl::Status status) {
   body_->Finish(status);
   std::lock_guard lock(mutex_);
   end_ = std::move(status);
-  changed_.notify_all();
+  head_came_.notify_all();
+  ended_.notify_all();
 }
 
 absl::StatusOr<ResponseHead> Exchange::AwaitHead(SteadyTime deadline) {
   std::unique_lock lock(mutex_);
-  if (!changed_.wait_until(lock, deadline, [&] { return head_ || end_; })) {
+  if (!head_came_.wait_until(lock, deadline, [&] { return head_ || end_; })) {
     return absl::DeadlineExceededError("no answer came in time");
   }
   if (head_) return *head_;
@@ -29,7 +30,7 @@ absl::StatusOr<ResponseHead> Exchange::AwaitHead(SteadyTime deadline) {
 
 bool Exchange::AwaitEnd(SteadyTime deadline) {
   std::unique_lock lock(mutex_);
-  return changed_.wait_until(lock, deadline, [&] { return end_.has_value(); });
+  return ended_.wait_until(lock, deadline, [&] { return end_.has_value(); });
 }
 
 void Exchange::Cancel() {

@@ -38,7 +38,7 @@ class Exchange {
 
   // The caller's side. kDeadlineExceeded: nothing came in time; otherwise what OnEnd was given.
   absl::StatusOr<ResponseHead> AwaitHead(SteadyTime deadline);
-  bool AwaitEnd(SteadyTime deadline);
+  bool AwaitEnd(SteadyTime deadline);  // not woken before
   // Closes the connection; readers get kCancelled.
   void Cancel();
 
@@ -46,7 +46,8 @@ class Exchange {
   const std::shared_ptr<BodyBuffer> body_;
   pplx::cancellation_token_source cancel_;
   std::mutex mutex_;
-  std::condition_variable changed_;
+  std::condition_variable head_came_;  // or the end
+  std::condition_variable ended_;
   std::optional<ResponseHead> head_;  // guarded by mutex_
   std::optional<absl::Status> end_;   // guarded by mutex_
 };

@@ -174,7 +174,8 @@ absl::StatusOr<std::unique_ptr<WatchStream>> RestClient::Watch(const ResourceTyp
       OpenStream stream,
       caller_->Open({.method = "GET", .path = CollectionPath(type, ns) + query.text()}));
   const SteadyTime cut = SteadyTime::clock::now() + timeout + kWatchGrace;
-  return std::make_unique<RestWatch>(std::move(stream), "watch of " + type.Qualified(), cut);
+  return std::make_unique<RestWatch>(std::move(stream), "watch of " + type.Qualified(), cut,
+                                     caller_->options().managed_fields);
 }
 
 absl::StatusOr<Json> RestClient::Create(const ResourceType& type, const Json& object) {

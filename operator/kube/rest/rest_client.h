@@ -34,6 +34,7 @@
 #include "operator/kube/client.h"
 #include "operator/kube/rest/config.h"
 #include "operator/kube/rest/pod_log.h"
+#include "operator/kube/rest/read_json.h"
 #include "operator/kube/token_reviewer.h"
 
 namespace ringmaster::kube::rest {
@@ -60,6 +61,8 @@ struct RestOptions {
   // after a pause. qps 0 is no limit.
   double qps = 500;
   int burst = 1000;
+  // kSkip: no answer and no event has metadata.managedFields, which take long to read.
+  ManagedFields managed_fields = ManagedFields::kRead;
   // Items in one response of a List without a limit; the pages are joined.
   std::int64_t page_size = 500;
 

@@ -26,8 +26,12 @@ std::optional<WatchEventType> TypeOf(const std::string& name) {
 
 }  // namespace
 
-RestWatch::RestWatch(OpenStream stream, std::string what, SteadyTime cut)
-    : stream_(std::move(stream)), what_(std::move(what)), cut_(cut) {}
+RestWatch::RestWatch(OpenStream stream, std::string what, SteadyTime cut,
+                     ManagedFields managed_fields)
+    : stream_(std::move(stream)),
+      what_(std::move(what)),
+      cut_(cut),
+      managed_fields_(managed_fields) {}
 
 absl::StatusOr<WatchEvent> RestWatch::Next(std::chrono::milliseconds timeout) {
   if (!end_.ok()) return end_;
@@ -47,7 +51,7 @@ absl::StatusOr<WatchEvent> RestWatch::Next(std::chrono::milliseconds timeout) {
 }
 
 absl::StatusOr<WatchEvent> RestWatch::Parse(const std::string& line) const {
-  Json parsed = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+  Json parsed = ReadJson(line, managed_fields_);
   const std::string type = parsed.is_discarded() ? "" : FindString(parsed, {"type"});
   const Json* object = type.empty() ? nullptr : Find(parsed, {"object"});
   if (object == nullptr || !object->is_object()) {

@@ -7,13 +7,14 @@
 #include "absl/status/status.h"
 #include "operator/kube/client.h"
 #include "operator/kube/rest/caller.h"
+#include "operator/kube/rest/read_json.h"
 
 namespace ringmaster::kube::rest {
 
 class RestWatch : public WatchStream {
  public:
   // `what` is for messages: "watch of pods". The watch is cut at `cut`.
-  RestWatch(OpenStream stream, std::string what, SteadyTime cut);
+  RestWatch(OpenStream stream, std::string what, SteadyTime cut, ManagedFields managed_fields);
 
   absl::StatusOr<WatchEvent> Next(std::chrono::milliseconds timeout) override;
   void Stop() override;
@@ -25,6 +26,7 @@ class RestWatch : public WatchStream {
   const OpenStream stream_;
   const std::string what_;
   const SteadyTime cut_;
+  const ManagedFields managed_fields_;
   absl::Status end_;  // once it is over
 };
 
