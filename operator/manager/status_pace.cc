@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <chrono>
+#include <string>
 #include <variant>
+
+#include "operator/reconcile/reasons.h"
 
 namespace ringmaster::manager {
 namespace {
@@ -14,11 +17,25 @@ using training::v1alpha1::TrainingJobStatus;
 constexpr int kShareOfTime = 10;
 constexpr int kMostIntervals = 60;
 
+// While nothing keeps pods from starting.
+bool TellsOfTheStart(const training::v1alpha1::Condition& condition) {
+  return condition.type == reconcile::kConditionPodsReady &&
+         (condition.reason == reconcile::kReasonPodsStarting ||
+          condition.reason == reconcile::kReasonPodsRunning);
+}
+
+bool IsStart(const std::string& state) {
+  return state == "Pending" || state == "Starting";
+}
+
 void TakeWords(const TrainingJobStatus& from, TrainingJobStatus& to) {
   to.workers = from.workers;
+  if (IsStart(from.state) && IsStart(to.state)) to.state = from.state;
   to.observed_generation = from.observed_generation;
   if (from.conditions.size() != to.conditions.size()) return;
   for (std::size_t i = 0; i < to.conditions.size(); ++i) {
+    if (TellsOfTheStart(from.conditions[i]) && TellsOfTheStart(to.conditions[i]))
+      to.conditions[i] = from.conditions[i];
     to.conditions[i].message = from.conditions[i].message;
     to.conditions[i].observed_generation = from.conditions[i].observed_generation;
   }
@@ -33,7 +50,7 @@ bool MayWait(const reconcile::Decision& decision) {
 
 }  // namespace
 
-bool SaysTheSame(const TrainingJobStatus& before, const TrainingJobStatus& after) {
+bool MayBeToldLater(const TrainingJobStatus& before, const TrainingJobStatus& after) {
   TrainingJobStatus compared = after;
   TakeWords(before, compared);
   return compared == before;
@@ -47,7 +64,7 @@ Duration StatusPace::WaitFor(const kube::ObjectKey& job,
   const std::lock_guard lock(mutex_);
   const auto [known, first] = jobs_.try_emplace(job);
   Job& mine = known->second;
-  if (!first && before && MayWait(decision) && SaysTheSame(*before, *decision.status)) {
+  if (!first && before && MayWait(decision) && MayBeToldLater(*before, *decision.status)) {
     if (!mine.turn) mine.turn = TakeTurn(mine.written, now);
     if (now < *mine.turn)
       return std::chrono::duration_cast<Duration>(*mine.turn - now) + Duration(1);

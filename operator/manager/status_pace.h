@@ -2,11 +2,12 @@
 //
 // While a job's pods start one after another, each changes a count and a sentence of the status,
 // and a write of a status costs the API server as much as three pods. So a decision that changes
-// nothing but counts and words waits for its turn and is then made anew: an interval after the
-// job's last write at least, and so long that all jobs' counts together take a tenth of the time,
-// but no more than a minute's intervals. Everything else is carried out at once: a condition that
-// turns or has another reason, a round, an incident, whatever is to be created, deleted, sent or
-// recorded.
+// nothing but counts, words, and whether all pods run by now, waits for its turn and is then made
+// anew: an interval after the job's last write at least, and so long that all jobs' counts together
+// take a tenth of the time, but no more than a minute's intervals. Where pods run, the round that
+// their workers form is told soon, and at once. Everything else is carried out at once: any other
+// condition that turns or has another reason, a round, an incident, whatever is to be created,
+// deleted, sent or recorded.
 //
 // What it remembers are times of writes; a process that has forgotten them writes at once.
 //
@@ -24,9 +25,10 @@
 
 namespace ringmaster::manager {
 
-// Whether the statuses differ in no more than counts and words.
-bool SaysTheSame(const training::v1alpha1::TrainingJobStatus& before,
-                 const training::v1alpha1::TrainingJobStatus& after);
+// Whether the statuses differ in no more than counts, words, and whether all pods run or are still
+// starting.
+bool MayBeToldLater(const training::v1alpha1::TrainingJobStatus& before,
+                    const training::v1alpha1::TrainingJobStatus& after);
 
 class StatusPace {
  public:

@@ -90,8 +90,8 @@ TEST_F(StatusPaceTest, AServerThatHasStoodStillHoldsCountsUpForAMinuteAtMost) {
 TEST_F(StatusPaceTest, EveryOtherChangeIsWrittenAtOnce) {
   const auto changes = {
       +[](TrainingJobStatus& status) { status.round = 2; },
-      +[](TrainingJobStatus& status) { status.state = "Starting"; },
-      +[](TrainingJobStatus& status) { status.conditions[0].status = "True"; },
+      +[](TrainingJobStatus& status) { status.state = "Running"; },
+      +[](TrainingJobStatus& status) { status.conditions[0].type = "Training"; },
       +[](TrainingJobStatus& status) { status.conditions[0].reason = "Unschedulable"; },
       +[](TrainingJobStatus& status) { status.conditions.push_back({.type = "Training"}); },
       +[](TrainingJobStatus& status) { status.incarnations.push_back({.index = 1}); },
@@ -103,6 +103,27 @@ TEST_F(StatusPaceTest, EveryOtherChangeIsWrittenAtOnce) {
     change(after);
     EXPECT_EQ(Wait(Status(1), To(after)), Duration(0)) << &change - changes.begin();
   }
+}
+
+TEST_F(StatusPaceTest, ThatAllPodsRunWaitsAsCountsDo) {
+  const auto running = [] {
+    TrainingJobStatus status = Status(1);
+    status.state = "Starting";
+    status.conditions[0].status = "True";
+    status.conditions[0].reason = "PodsRunning";
+    return status;
+  }();
+  EXPECT_EQ(Wait(Status(0), To(Status(1))), Duration(0));
+  EXPECT_GT(Wait(Status(1), To(running)), Duration(0));
+  clock_.Advance(milliseconds(1001));
+  EXPECT_EQ(Wait(Status(1), To(running)), Duration(0));
+  EXPECT_GT(Wait(running, To(Status(1))), Duration(0)) << "the way back, too";
+  clock_.Advance(milliseconds(1001));
+  TrainingJobStatus kept_out = Status(1);
+  kept_out.conditions[0].reason = "Unschedulable";
+  EXPECT_EQ(Wait(Status(1), To(kept_out)), Duration(0));
+  clock_.Advance(milliseconds(1));
+  EXPECT_EQ(Wait(kept_out, To(running)), Duration(0)) << "what kept them is over";
 }
 
 TEST_F(StatusPaceTest, ADecisionToActNeverWaits) {
