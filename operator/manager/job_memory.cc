@@ -29,9 +29,14 @@ bool JobMemory::Tried(const kube::ObjectKey& key) const {
 Duration JobMemory::StatusHeld(const kube::ObjectKey& key) const {
   const std::lock_guard lock(mutex_);
   const auto job = jobs_.find(key);
-  if (job == jobs_.end() || job->second.held == nullptr) return {};
-  return std::chrono::duration_cast<Duration>(
-      std::max(job->second.held->until - clock_.SteadyNow(), SteadyTime::duration(0)));
+  return job == jobs_.end() || job->second.held == nullptr ? Duration() : LeftOf(*job->second.held);
+}
+
+Duration JobMemory::CreationHeld(const kube::ObjectKey& key) const {
+  const std::lock_guard lock(mutex_);
+  const auto job = jobs_.find(key);
+  if (job == jobs_.end() || job->second.told == nullptr) return {};
+  return LeftOf(job->second.told->creation);
 }
 
 std::optional<reconcile::Refusal> JobMemory::Tell(const kube::ObjectKey& key) {
@@ -47,13 +52,19 @@ void JobMemory::NoteRefused(const kube::ObjectKey& key, const reconcile::Refusal
   const std::lock_guard lock(mutex_);
   Job& job = jobs_.at(key);
   job.tried = true;
-  Duration stands = stands_.initial;
-  if (const Told* told = job.told.get()) {
-    if (told->refusal == refusal) return;
-    if (told->until && clock_.SteadyNow() < *told->until) return;
-    stands = told->until ? std::min(told->stands * 2, stands_.maximum) : told->stands;
-  }
-  job.told = std::make_unique<Told>(Told{refusal, stands, std::nullopt});
+  if (job.told == nullptr)
+    job.told = std::make_unique<Told>(Told{.refusal = refusal, .stands = stands_.initial});
+  Told& told = *job.told;
+  HoldLonger(told.creation);
+  if (told.refusal == refusal || (told.until && clock_.SteadyNow() < *told.until)) return;
+  told.refusal = refusal;
+  if (told.until) told.stands = std::min(told.stands * 2, stands_.maximum);
+  told.until.reset();
+}
+
+void JobMemory::NoteTried(const kube::ObjectKey& key) {
+  const std::lock_guard lock(mutex_);
+  jobs_.at(key).tried = true;
 }
 
 bool JobMemory::NoteTaken(const kube::ObjectKey& key) {
@@ -68,14 +79,23 @@ bool JobMemory::NoteTaken(const kube::ObjectKey& key) {
 void JobMemory::NoteStatusRefused(const kube::ObjectKey& key) {
   const std::lock_guard lock(mutex_);
   Job& job = jobs_.at(key);
-  const Duration pause =
-      job.held == nullptr ? stands_.initial : std::min(job.held->pause * 2, stands_.maximum);
-  job.held = std::make_unique<Held>(Held{pause, clock_.SteadyNow() + pause});
+  if (job.held == nullptr) job.held = std::make_unique<Held>();
+  HoldLonger(*job.held);
 }
 
 void JobMemory::NoteStatusTaken(const kube::ObjectKey& key) {
   const std::lock_guard lock(mutex_);
   jobs_.at(key).held.reset();
+}
+
+void JobMemory::HoldLonger(Held& held) const {
+  held.pause = std::clamp(held.pause * 2, stands_.initial, stands_.maximum);
+  held.until = clock_.SteadyNow() + held.pause;
+}
+
+Duration JobMemory::LeftOf(const Held& held) const {
+  return std::chrono::duration_cast<Duration>(
+      std::max(held.until - clock_.SteadyNow(), SteadyTime::duration(0)));
 }
 
 }  // namespace ringmaster::manager

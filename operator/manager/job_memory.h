@@ -5,8 +5,9 @@
 // number of the request into them, a quota how much of it is used), and a status that is written
 // brings the next pass, which is refused in other words: a loop as quick as the API server. So a
 // refusal that has been told stands for a while before another takes its place, and for twice as
-// long each time that happens, up to a maximum. A status that is refused brings no pass, but many
-// other things do: a worker's progress, twice a second. So it has a pause of its own.
+// long each time that happens, up to a maximum. What else brings passes (a job's other pods, its
+// workers' progress, twice a second) must not try again each time either: what is to be created
+// has a pause after a refusal, and so has the status.
 //
 // Thread-safe.
 #ifndef RINGMASTER_OPERATOR_MANAGER_JOB_MEMORY_H_
@@ -39,12 +40,17 @@ class JobMemory {
   bool Tried(const kube::ObjectKey& key) const;
   // How long no status is to be written: the last one was refused a moment ago.
   Duration StatusHeld(const kube::ObjectKey& key) const;
+  // How long nothing is to be created: something was refused a moment ago.
+  Duration CreationHeld(const kube::ObjectKey& key) const;
   // What is to be told of the last one; nothing where all of it was taken. From the first time that
   // it is given out it stands.
   std::optional<reconcile::Refusal> Tell(const kube::ObjectKey& key);
 
   // Only of a job that was met. What came of the decision that was carried out:
+  // Nothing is to be created for a while, and for twice as long each time, until all was taken.
   void NoteRefused(const kube::ObjectKey& key, const reconcile::Refusal& refusal);
+  // No more than that something was tried: what was refused is not.
+  void NoteTried(const kube::ObjectKey& key);
   // Whether there was a refusal to be told, which is gone now.
   bool NoteTaken(const kube::ObjectKey& key);
   // The status itself was refused: no other is to be written for a while, and for twice as long
@@ -54,11 +60,12 @@ class JobMemory {
 
  private:
   struct Held {
-    Duration pause;
-    SteadyTime until;
+    Duration pause{};
+    SteadyTime until{};
   };
   struct Told {
     reconcile::Refusal refusal;
+    Held creation;
     Duration stands;
     std::optional<SteadyTime> until;  // nothing before it was given out
   };
@@ -68,6 +75,9 @@ class JobMemory {
     std::unique_ptr<Told> told;  // seldom there, as is the next, and there may be many jobs
     std::unique_ptr<Held> held;
   };
+
+  void HoldLonger(Held& held) const;
+  Duration LeftOf(const Held& held) const;
 
   const Clock& clock_;
   const controller::Backoff stands_;

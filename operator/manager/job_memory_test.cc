@@ -83,6 +83,21 @@ TEST_F(JobMemoryTest, HoldsTheStatusBackEverLongerWhileItIsRefused) {
   EXPECT_EQ(memory_.StatusHeld(kJob), seconds(1));
 }
 
+TEST_F(JobMemoryTest, HoldsCreationBackEverLongerWhileAnythingIsRefused) {
+  EXPECT_EQ(memory_.CreationHeld(kJob), Duration(0));
+  int request = 0;
+  for (const int pause : {1, 2, 3, 3}) {
+    Refuse("request " + std::to_string(++request));
+    EXPECT_EQ(memory_.CreationHeld(kJob), seconds(pause));
+    clock_.Advance(seconds(pause));
+    EXPECT_EQ(memory_.CreationHeld(kJob), Duration(0));
+    memory_.NoteTried(kJob);
+  }
+  memory_.NoteTaken(kJob);
+  Refuse("request 1");
+  EXPECT_EQ(memory_.CreationHeld(kJob), seconds(1));
+}
+
 TEST_F(JobMemoryTest, AnotherReasonIsNoQuickerThanOtherWords) {
   Refuse("request 1");
   EXPECT_EQ(Words(), "request 1");

@@ -68,6 +68,7 @@ reconcile::Observed JobReconciler::Observe(const kube::ObjectKey& key, const kub
                                .services = caches_.services.ByIndex(kOwnerIndex, uid),
                                .workers = link_.SnapshotFor(key),
                                .refused = memory_.Tell(key),
+                               .creation_held = memory_.CreationHeld(key),
                                .nothing_tried = !memory_.Tried(key),
                                .now = clock_.Now(),
                                .settings = options_.settings};
@@ -78,9 +79,13 @@ reconcile::Observed JobReconciler::Observe(const kube::ObjectKey& key, const kub
   return observed;
 }
 
-bool JobReconciler::NoteRefusal(const kube::ObjectKey& key, const absl::Status& done) {
+bool JobReconciler::NoteRefusal(const kube::ObjectKey& key, const reconcile::Decision& decision,
+                                const absl::Status& done) {
   if (const auto refusal = RefusalOf(done)) memory_.NoteRefused(key, *refusal);
-  return done.ok() && memory_.NoteTaken(key);
+  if (!done.ok()) return false;
+  if (!decision.creation_waits) return memory_.NoteTaken(key);
+  memory_.NoteTried(key);
+  return false;
 }
 
 void JobReconciler::NoteStatus(const kube::ObjectKey& key, const absl::Status& done) {
@@ -145,7 +150,7 @@ controller::ReconcileResult JobReconciler::Carry(const kube::Json& job,
   if (absl::IsInvalidArgument(done) && observed.problems.empty())
     done = EndRefused(job, done, meter);
   if (writes_status) NoteStatus(key, done);
-  const bool taken_at_last = NoteRefusal(key, done);
+  const bool taken_at_last = NoteRefusal(key, decision, done);
   if (!done.ok()) {
     pace_.Forget(key);  // nothing may have been written
     return controller::Retry{done};

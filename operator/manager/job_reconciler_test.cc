@@ -129,10 +129,10 @@ TEST_F(JobReconcilerTest, SaysWhyAPodIsForbiddenUntilItIsTaken) {
   Run();
   EXPECT_EQ(PodsReady()["reason"], "Forbidden");
   EXPECT_THAT(Told(), HasSubstr("exceeded quota: pods"));
-  clock_.Advance(std::chrono::minutes(1));
-  Run();
-  clock_.Advance(std::chrono::minutes(1));
-  Run();
+  for (int minute = 0; minute < 4; ++minute) {
+    clock_.Advance(std::chrono::minutes(1));
+    Run();
+  }
   EXPECT_EQ(client_.Pending(), 0);
   EXPECT_EQ(Pods(), 1u);
   EXPECT_EQ(PodsReady()["reason"], "PodsStarting");
@@ -183,10 +183,10 @@ TEST_F(JobReconcilerTest, APodThatAdmissionDeniesIsNoFaultOfTheTemplate) {
   Run();
   EXPECT_EQ(PodsReady()["reason"], "Forbidden");
   EXPECT_THAT(Told(), HasSubstr("not today"));
-  clock_.Advance(std::chrono::minutes(1));
-  Run();
-  clock_.Advance(std::chrono::minutes(1));
-  Run();
+  for (int minute = 0; minute < 4; ++minute) {
+    clock_.Advance(std::chrono::minutes(1));
+    Run();
+  }
   EXPECT_EQ(Pods(), 1u);
   EXPECT_EQ(PodsReady()["reason"], "PodsStarting");
 }
@@ -214,6 +214,32 @@ TEST_F(JobReconcilerTest, BacksOffFromARefusalWhoseWordsDifferEachTime) {
   }
   EXPECT_EQ(Events("Forbidden"), 1);
   EXPECT_GT(client_.Pending(), 0) << "it was never taken";
+}
+
+TEST_F(JobReconcilerTest, BacksOffFromAPodThatIsRefusedWhateverBringsAPass) {
+  RefusePods("exceeded quota: pods", 1000);
+  Create();
+  Run();
+  clock_.Advance(std::chrono::milliseconds(10));
+  Count();
+  for (int pass = 0; pass < 20; ++pass) {
+    Touch(pass);
+    Run();
+  }
+  EXPECT_EQ(tries_, 0);
+  EXPECT_EQ(PodsReady()["reason"], "Forbidden") << "it is not over because nothing was tried";
+  clock_.Advance(std::chrono::seconds(1));
+  Run();
+  EXPECT_EQ(tries_, 1);
+  client_.ClearFaults();
+  Run();
+  EXPECT_EQ(Pods(), 0u) << "it waits twice as long now";
+  clock_.Advance(std::chrono::seconds(2));
+  Run();
+  EXPECT_EQ(Pods(), 1u);
+  clock_.Advance(std::chrono::milliseconds(10));
+  Run();
+  EXPECT_EQ(PodsReady()["reason"], "PodsStarting");
 }
 
 TEST_F(JobReconcilerTest, TellsNoRefusalAnewAfterARestart) {

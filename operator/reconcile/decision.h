@@ -77,6 +77,9 @@ struct Decision {
   // The whole new status, to be stored if it differs from the observed one. Absent when the job is
   // not ours to write.
   std::optional<training::v1alpha1::TrainingJobStatus> status;
+  // Something that is missing is not created by this decision but by a later one, so that nothing
+  // can be said of whether it would be refused.
+  bool creation_waits = false;
   // The round in force, for workers that have not heard of it.
   std::optional<Announcement> announce;
   // Done, or RequeueAfter the next moment that matters. Terminal: the object can never be

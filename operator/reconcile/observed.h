@@ -40,6 +40,7 @@ struct Observed {
   std::vector<kube::ObjectPtr> pod_groups;
   WorkersView workers;
   std::optional<Refusal> refused;  // of the last pass
+  Duration creation_held{};        // nothing is to be created for so long
   // This process has carried out no decision for the job yet: what was refused until then is told
   // by the status alone.
   bool nothing_tried = false;

@@ -137,6 +137,14 @@ void Pass::WakeAt(Time when) {
   if (!wake_ || when < *wake_) wake_ = when;
 }
 
+bool Pass::MayCreateFrom(Time when) {
+  const Time from = std::max(when, now + in.creation_held);
+  if (from <= now) return true;
+  WakeAt(from);
+  creation_waits_ = true;
+  return false;
+}
+
 bool Pass::Finished() const {
   return IsFinished(status);
 }
@@ -169,6 +177,7 @@ void Pass::End(const char* condition, const char* reason, const std::string& mes
 Decision Pass::Take() {
   Decision decision{.actions = std::move(actions_),
                     .status = std::move(status),
+                    .creation_waits = creation_waits_,
                     .announce = std::move(announce_),
                     .result = controller::Done{}};
   if (wake_) {

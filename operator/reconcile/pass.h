@@ -82,6 +82,12 @@ class Pass {
   void TellAll(const WorkerCommand& command);
   // Looks again at `when` at the latest.
   void WakeAt(Time when);
+  // Whether something that is missing may be created now; else a later pass will.
+  bool MayCreate() { return MayCreateFrom(now); }
+  // As MayCreate, and not before `when`.
+  bool MayCreateFrom(Time when);
+  // Of something that is missing and must wait for something else to appear.
+  void LetCreationWait() { creation_waits_ = true; }
 
   // Ends the job: conditions, completion time, event. What was to be created is not.
   void Succeed(const std::string& message);
@@ -104,6 +110,7 @@ class Pass {
   std::vector<Action> actions_;
   std::optional<Announcement> announce_;
   std::optional<Time> wake_;
+  bool creation_waits_ = false;
 };
 
 // Seconds as the status counts them.

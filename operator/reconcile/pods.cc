@@ -32,21 +32,19 @@ Time EarliestCreation(const Pass& pass) {
 
 void ApplyPods(Pass& pass) {
   DeleteOutdatedPods(pass);
-  if (pass.group.awaited) return;  // its coming brings the next pass
-  const Time earliest = EarliestCreation(pass);
+  const bool complete = std::all_of(pass.slots.begin(), pass.slots.end(),
+                                    [](const Slot& slot) { return slot.pod != nullptr; });
+  if (complete) return;
+  if (pass.group.awaited) return pass.LetCreationWait();  // its coming brings the next pass
+  if (!pass.MayCreateFrom(EarliestCreation(pass))) return;
   std::vector<std::string> created;
   for (const Slot& slot : pass.slots) {
     if (slot.pod != nullptr) continue;
-    if (pass.now < earliest) {
-      pass.WakeAt(earliest);
-      return;
-    }
     if (!pass.IncarnationOf(slot.index)) pass.NextIncarnation(slot.index);
     const int incarnation = *pass.IncarnationOf(slot.index);
     pass.Add(CreatePod{BuildWorkerPod(pass, slot.index, incarnation)});
     created.push_back(PodName(pass.name, slot.index, incarnation));
   }
-  if (created.empty()) return;
   pass.Add(RecordEvent{
       .tells_of_writes = true,
       .reason = kReasonPodsCreated,

@@ -36,6 +36,33 @@ TEST(PodsTest, CountsOnFromPodsThatAStaleOrWipedStatusDoesNotKnow) {
   EXPECT_EQ(decision.status->incarnations[0].incarnation, 4);
 }
 
+TEST(PodsTest, CreatesNothingWhileCreationIsHeldAndSaysThatItWaits) {
+  Observed observed = Training(2);
+  RemovePod(observed, 1);
+  const Decision loses = Reconcile(observed);
+  EXPECT_FALSE(loses.creation_waits);
+  ASSERT_THAT(CreatedPods(loses), ElementsAre("digits-1-1"));
+  observed = After(observed, loses);
+  RemovePod(observed, 1);  // it was refused
+  observed.creation_held = std::chrono::seconds(3);
+  const Decision held = Reconcile(observed);
+  EXPECT_THAT(CreatedPods(held), IsEmpty());
+  EXPECT_TRUE(held.creation_waits);
+  EXPECT_EQ(Wait(held), Duration(std::chrono::seconds(3)));
+  observed.creation_held = {};
+  const Decision decision = Reconcile(observed);
+  EXPECT_THAT(CreatedPods(decision), ElementsAre("digits-1-1"));
+  EXPECT_FALSE(decision.creation_waits);
+}
+
+TEST(PodsTest, HeldCreationIsNothingToAJobThatMissesNone) {
+  Observed observed = Training(2);
+  observed.creation_held = std::chrono::seconds(3);
+  const Decision decision = Reconcile(observed);
+  EXPECT_FALSE(decision.creation_waits);
+  EXPECT_EQ(Wait(decision), std::nullopt);
+}
+
 TEST(PodsTest, DeletesAPodOfAnOutdatedIncarnationWithoutCountingIt) {
   Observed observed = Training(2);
   observed.job.status->incarnations[1].incarnation = 1;

@@ -83,6 +83,7 @@ void DeleteOthers(Pass& pass, const std::string& name) {
 }
 
 void Create(Pass& pass, const std::string& name, int members) {
+  if (!pass.MayCreate()) return;
   Json group = kube::NewObject(pass.in.gang->type, {pass.ns, name});
   group["metadata"]["labels"] = {{contract::kLabelJob, pass.name},
                                  {contract::kLabelManagedBy, kManagedBy}};
@@ -96,6 +97,7 @@ void Create(Pass& pass, const std::string& name, int members) {
 }
 
 void Resize(Pass& pass, const Json& group, int members) {
+  if (!pass.MayCreate()) return;
   Json spec = PodGroupSpec(*pass.in.gang, members, "", "");
   pass.Add(ResizePodGroup{pass.in.gang->type,
                           kube::Name(group),

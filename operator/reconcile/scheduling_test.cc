@@ -57,6 +57,24 @@ Observed Seen(Observed observed, const Decision& decision) {
   return observed;
 }
 
+TEST(SchedulingTest, CreatesNoGroupWhileCreationIsHeld) {
+  Observed observed = CreatedWith(Api("native"), 2);
+  observed.job.spec.scheduling.gang = true;
+  ASSERT_EQ(All<CreatePodGroup>(Reconcile(observed)).size(), 1u);
+  observed.creation_held = std::chrono::seconds(1);
+  const Decision decision = Reconcile(observed);
+  EXPECT_TRUE(All<CreatePodGroup>(decision).empty());
+  EXPECT_TRUE(decision.creation_waits);
+}
+
+TEST(SchedulingTest, WhatWasRefusedOfPodsIsNotOverBeforeTheirGroupIsSeen) {
+  Observed observed = CreatedWith(Api("native"), 2);
+  observed.job.spec.scheduling.gang = true;
+  const Decision decision = Reconcile(observed);
+  EXPECT_TRUE(decision.creation_waits);
+  EXPECT_FALSE(Reconcile(Seen(observed, decision)).creation_waits);
+}
+
 // With its group and its pods, which are not placed yet.
 Observed Waiting(const GangApi& api, int workers) {
   Observed observed = CreatedWith(api, workers);

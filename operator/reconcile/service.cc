@@ -32,7 +32,7 @@ void ApplyService(Pass& pass) {
       pass.in.services.begin(), pass.in.services.end(),
       [&](const kube::ObjectPtr& service) { return kube::Name(*service) == pass.name; });
   // A deleting one keeps its name until it is gone; its going brings the next pass.
-  if (!exists) {
+  if (!exists && pass.MayCreate()) {
     pass.Add(CreateService{BuildService(pass)});
     pass.Add(RecordEvent{
         .tells_of_writes = true,
