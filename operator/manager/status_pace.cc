@@ -15,6 +15,9 @@ using training::v1alpha1::TrainingJobStatus;
 // Counts take a tenth of one connection's time at most: a server that is slow to take them is busy
 // with something that matters more.
 constexpr int kShareOfTime = 10;
+// But so many in an interval at least: when all jobs start at once, a call takes long because it
+// stands in a queue.
+constexpr int kLeastPerInterval = 4;
 constexpr int kMostIntervals = 60;
 
 // While nothing keeps pods from starting.
@@ -76,7 +79,8 @@ Duration StatusPace::WaitFor(const kube::ObjectKey& job,
 SteadyTime StatusPace::TakeTurn(SteadyTime written, SteadyTime now) {
   const SteadyTime last = now + kMostIntervals * interval_;
   const SteadyTime turn = std::clamp(free_, written + interval_, last);
-  free_ = std::min(std::max(turn, now) + kShareOfTime * last_call_, last);
+  const Duration apart = std::min(kShareOfTime * last_call_, interval_ / kLeastPerInterval);
+  free_ = std::min(std::max(turn, now) + apart, last);
   return turn;
 }
 

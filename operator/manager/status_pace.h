@@ -4,10 +4,10 @@
 // and a write of a status costs the API server as much as three pods. So a decision that changes
 // nothing but counts, words, and whether all pods run by now, waits for its turn and is then made
 // anew: an interval after the job's last write at least, and so long that all jobs' counts together
-// take a tenth of the time, but no more than a minute's intervals. Where pods run, the round that
-// their workers form is told soon, and at once. Everything else is carried out at once: any other
-// condition that turns or has another reason, a round, an incident, whatever is to be created,
-// deleted, sent or recorded.
+// take a tenth of the time, but no longer than makes four of them in an interval, and for sixty
+// intervals at most. Where pods run, the round that their workers form is told soon, and at once.
+// Everything else is carried out at once: any other condition that turns or has another reason, a
+// round, an incident, whatever is to be created, deleted, sent or recorded.
 //
 // What it remembers are times of writes; a process that has forgotten them writes at once.
 //

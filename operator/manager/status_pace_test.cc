@@ -1,5 +1,7 @@
 #include "operator/manager/status_pace.h"
 
+#include <algorithm>
+
 #include <gtest/gtest.h>
 
 namespace ringmaster::manager {
@@ -48,7 +50,7 @@ TEST_F(StatusPaceTest, CountsAndWordsWaitForTheirTurn) {
 TEST_F(StatusPaceTest, CountsOfAllJobsTogetherTakeATenthOfTheTime) {
   constexpr int kJobs = 20;
   const auto key = [](int job) { return kube::ObjectKey{"default", std::to_string(job)}; };
-  pace_.Took(milliseconds(50));
+  pace_.Took(milliseconds(20));
   for (int job = 0; job < kJobs; ++job)
     EXPECT_EQ(pace_.WaitFor(key(job), Status(0), To(Status(1))), Duration(0));
   int written = 0;
@@ -57,8 +59,8 @@ TEST_F(StatusPaceTest, CountsOfAllJobsTogetherTakeATenthOfTheTime) {
     for (int job = 0; job < kJobs; ++job)
       written += pace_.WaitFor(key(job), Status(1), To(Status(tick + 2))) == Duration(0);
   }
-  EXPECT_LE(written, 100'000 / 500 + 1);
-  EXPECT_GE(written, 100'000 / 500 - kJobs) << "the time is used";
+  EXPECT_LE(written, 100'000 / 200 + 1);
+  EXPECT_GE(written, 100'000 / 200 - kJobs) << "the time is used";
 }
 
 TEST_F(StatusPaceTest, EachJobHasItsTurn) {
@@ -69,22 +71,23 @@ TEST_F(StatusPaceTest, EachJobHasItsTurn) {
   const Duration mine = Wait(Status(1), To(Status(2)));
   const Duration theirs = pace_.WaitFor(other, Status(1), To(Status(2)));
   EXPECT_LT(mine, milliseconds(1001));
-  EXPECT_GT(theirs, milliseconds(2900));
-  EXPECT_LT(theirs, milliseconds(3001));
+  EXPECT_GT(theirs, milliseconds(1200)) << "four in an interval, however long a call takes";
+  EXPECT_LT(theirs, milliseconds(1252));
   EXPECT_EQ(Wait(Status(1), To(Status(3))), mine) << "asking again changes nothing";
   clock_.Advance(theirs);
   EXPECT_EQ(pace_.WaitFor(other, Status(1), To(Status(4))), Duration(0));
 }
 
-TEST_F(StatusPaceTest, AServerThatHasStoodStillHoldsCountsUpForAMinuteAtMost) {
-  EXPECT_EQ(Wait(Status(0), To(Status(1))), Duration(0));
+TEST_F(StatusPaceTest, NoJobsCountsWaitForMoreThanAMinute) {
   pace_.Took(std::chrono::hours(1));
-  EXPECT_LT(Wait(Status(1), To(Status(2))), milliseconds(1001)) << "it was free";
-  clock_.Advance(milliseconds(1001));
-  EXPECT_EQ(Wait(Status(1), To(Status(2))), Duration(0));
-  const Duration next = Wait(Status(2), To(Status(3)));
-  EXPECT_GT(next, std::chrono::seconds(50));
-  EXPECT_LT(next, std::chrono::seconds(61));
+  Duration longest{};
+  for (int job = 0; job < 1000; ++job) {
+    const kube::ObjectKey key{"default", std::to_string(job)};
+    EXPECT_EQ(pace_.WaitFor(key, Status(0), To(Status(1))), Duration(0));
+    longest = std::max(longest, pace_.WaitFor(key, Status(1), To(Status(2))));
+  }
+  EXPECT_GT(longest, std::chrono::seconds(50));
+  EXPECT_LT(longest, std::chrono::seconds(61));
 }
 
 TEST_F(StatusPaceTest, EveryOtherChangeIsWrittenAtOnce) {
