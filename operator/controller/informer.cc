@@ -20,6 +20,9 @@ constexpr std::chrono::minutes kPatience{1};
 // How often in a row a kind that was served must be unknown to be so.
 constexpr int kSureAfter = 5;
 
+// A watch that was open for so long works, even if there was nothing to be told.
+constexpr std::chrono::seconds kLong{10};
+
 bool IsNothingYet(const absl::Status& status) {
   return status.code() == absl::StatusCode::kDeadlineExceeded;
 }
@@ -122,6 +125,8 @@ absl::Status Informer::OpenWatch() {
   RM_ASSIGN_OR_RETURN(auto stream, client_.Watch(type_, options_.ns,
                                                  {.resource_version = resource_version_,
                                                   .label_selector = options_.label_selector}));
+  opened_version_ = resource_version_;
+  opened_at_ = options_.clock->SteadyNow();
   const std::lock_guard lock(stream_mutex_);
   stream_ = std::move(stream);
   if (stopped_) stream_->Stop();
@@ -129,6 +134,8 @@ absl::Status Informer::OpenWatch() {
 }
 
 absl::StatusOr<int> Informer::EndWatch(const absl::Status& why) {
+  const bool worked = stream_ != nullptr && (resource_version_ != opened_version_ ||
+                                             options_.clock->SteadyNow() - opened_at_ >= kLong);
   {
     const std::lock_guard lock(stream_mutex_);
     stream_.reset();
@@ -137,6 +144,13 @@ absl::StatusOr<int> Informer::EndWatch(const absl::Status& why) {
     resource_version_.clear();
     // One of several API servers may serve it and another not: again a list, not without a pause.
     if (nothing_since_list_) return why;
+    return 0;
+  }
+  // Every watch ends after some minutes, and under load a server ends those that it cannot serve in
+  // time: then the next one goes on from here, and the sooner the less there is to catch up with.
+  if (worked && absl::IsUnavailable(why)) {
+    log::Debug("the watch ended, opening the next",
+               {{"resource", type_.Qualified()}, {"error", why}});
     return 0;
   }
   if (!kube::IsExpired(why)) return why;

@@ -136,6 +136,8 @@ class Informer {
 
   // Used by the thread that pumps, but for Stop, which reaches the stream under stream_mutex_.
   std::string resource_version_;     // empty: a list is due
+  std::string opened_version_;       // where the watch that is open began
+  SteadyTime opened_at_{};           // when
   bool nothing_since_list_ = false;  // no watch has worked since the last list
   Streak unknown_;                   // lists of a kind that was served
   std::mutex stream_mutex_;
