@@ -1,5 +1,5 @@
 // The end of cpprestsdk's stream into which it writes a body: hands the bytes to a BodyBuffer, and
-// completes a write only when the reader has room, which is what pauses the socket.
+// breaks the stream where it wants no more of them.
 #ifndef RINGMASTER_OPERATOR_KUBE_REST_BODY_SINK_H_
 #define RINGMASTER_OPERATOR_KUBE_REST_BODY_SINK_H_
 
@@ -20,16 +20,8 @@ class BodySink final : public Concurrency::streams::details::streambuf_state_man
 
  private:
   pplx::task<size_t> _putn(const uint8_t* bytes, size_t count) override {
-    const pplx::task_completion_event<size_t> resumed;
-    switch (buffer_->Append({reinterpret_cast<const char*>(bytes), count},
-                            [resumed, count] { resumed.set(count); })) {
-      case BodyBuffer::Appended::kTaken:
-        return pplx::task_from_result(count);
-      case BodyBuffer::Appended::kPause:
-        return pplx::create_task(resumed);
-      case BodyBuffer::Appended::kRefused:
-        break;
-    }
+    if (buffer_->Append({reinterpret_cast<const char*>(bytes), count}))
+      return pplx::task_from_result(count);
     // Makes the library close the connection.
     return pplx::task_from_exception<size_t>(
         std::make_exception_ptr(std::runtime_error("the rest of the body is not wanted")));

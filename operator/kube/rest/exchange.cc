@@ -1,6 +1,5 @@
 #include "operator/kube/rest/exchange.h"
 
-#include <algorithm>
 #include <utility>
 
 namespace ringmaster::kube::rest {
@@ -37,27 +36,6 @@ void Exchange::Cancel() {
   // In this order: a reader must learn of the stop before the library reports a broken connection.
   body_->Stop();
   cancel_.cancel();
-}
-
-void Exchanges::Add(const std::shared_ptr<Exchange>& exchange) {
-  std::lock_guard lock(mutex_);
-  if (exchanges_.size() >= sweep_at_) {
-    std::erase_if(exchanges_, [](const auto& entry) { return entry.expired(); });
-    sweep_at_ = std::max<std::size_t>(64, exchanges_.size() * 2);
-  }
-  exchanges_.push_back(exchange);
-}
-
-void Exchanges::CancelAll(SteadyTime deadline) {
-  std::vector<std::shared_ptr<Exchange>> open;
-  {
-    std::lock_guard lock(mutex_);
-    for (const auto& entry : exchanges_) {
-      if (auto exchange = entry.lock()) open.push_back(std::move(exchange));
-    }
-  }
-  for (const auto& exchange : open) exchange->Cancel();
-  for (const auto& exchange : open) exchange->AwaitEnd(deadline);
 }
 
 }  // namespace ringmaster::kube::rest

@@ -4,11 +4,11 @@
 #define RINGMASTER_OPERATOR_KUBE_REST_EXCHANGE_H_
 
 #include <condition_variable>
+#include <cstddef>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include <pplx/pplxtasks.h>
 
@@ -27,7 +27,8 @@ struct ResponseHead {
 // Thread-safe.
 class Exchange {
  public:
-  explicit Exchange(BodyBuffer::Limits limits) : body_(std::make_shared<BodyBuffer>(limits)) {}
+  explicit Exchange(std::size_t max_body_bytes)
+      : body_(std::make_shared<BodyBuffer>(max_body_bytes)) {}
 
   const std::shared_ptr<BodyBuffer>& body() const { return body_; }
   pplx::cancellation_token token() const { return cancel_.get_token(); }
@@ -50,19 +51,6 @@ class Exchange {
   std::condition_variable ended_;
   std::optional<ResponseHead> head_;  // guarded by mutex_
   std::optional<absl::Status> end_;   // guarded by mutex_
-};
-
-// The exchanges of one transport, so that it can wait for them. Thread-safe.
-class Exchanges {
- public:
-  void Add(const std::shared_ptr<Exchange>& exchange);
-  // Cancels all and waits until the library is done with them, or `deadline`.
-  void CancelAll(SteadyTime deadline);
-
- private:
-  std::mutex mutex_;
-  std::vector<std::weak_ptr<Exchange>> exchanges_;  // some are over; guarded by mutex_
-  std::size_t sweep_at_ = 64;                       // guarded by mutex_
 };
 
 }  // namespace ringmaster::kube::rest

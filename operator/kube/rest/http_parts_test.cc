@@ -127,64 +127,27 @@ TEST(RateLimiterTest, TakesNoPlaceThatComesTooLate) {
 }
 
 TEST(BodyBufferTest, GivesTheWholeBodyOrTheReason) {
-  BodyBuffer body({.max_bytes = 10});
-  body.Append("12345", nullptr);
+  BodyBuffer body(10);
+  EXPECT_TRUE(body.Append("12345"));
   EXPECT_EQ(body.TakeAll(SteadyTime::clock::now()).status().code(), Code::kDeadlineExceeded);
-  body.Append("67890", nullptr);
+  EXPECT_TRUE(body.Append("67890"));
   body.Finish(absl::OkStatus());
   EXPECT_EQ(*body.TakeAll(Soon()), "1234567890");
-  BodyBuffer over({.max_bytes = 10});
-  EXPECT_EQ(over.Append("12345678901", nullptr), BodyBuffer::Appended::kRefused);
+  BodyBuffer over(10);
+  EXPECT_FALSE(over.Append("12345678901"));
   EXPECT_EQ(over.TakeAll(Soon()).status().code(), Code::kResourceExhausted);
-  BodyBuffer senseless({.max_bytes = 10});
-  EXPECT_EQ(senseless.Append({"", static_cast<std::size_t>(-1)}, nullptr),
-            BodyBuffer::Appended::kRefused);
+  BodyBuffer senseless(10);
+  EXPECT_FALSE(senseless.Append({"", static_cast<std::size_t>(-1)}));
 }
 
-TEST(BodyBufferTest, HandsOutLinesBeforeTheEnd) {
-  BodyBuffer body({.max_line_bytes = 100, .pause_bytes = 100});
-  body.Append("a\n\nb", nullptr);
-  body.Append("c\nrest", nullptr);
-  body.Finish(absl::UnavailableError("cut"));
-  EXPECT_EQ(*body.TakeLine(Soon()), "a");
-  EXPECT_EQ(*body.TakeLine(Soon()), "");
-  EXPECT_EQ(*body.TakeLine(Soon()), "bc");
-  EXPECT_EQ(body.TakeLine(Soon()).status().code(), Code::kUnavailable);
-}
-
-TEST(BodyBufferTest, PausesTheWriterUntilTheReaderHasRoom) {
-  BodyBuffer body({.max_line_bytes = 100, .pause_bytes = 10});
-  bool resumed = false;
-  const auto resume = [&] { resumed = true; };
-  EXPECT_EQ(body.Append("123456789012", resume), BodyBuffer::Appended::kTaken);  // no line yet
-  EXPECT_EQ(body.Append("\nab\n", resume), BodyBuffer::Appended::kPause);
-  EXPECT_FALSE(resumed);
-  EXPECT_EQ(*body.TakeLine(Soon()), "123456789012");
-  EXPECT_TRUE(resumed);
-}
-
-TEST(BodyBufferTest, StopWakesReaderAndWriter) {
-  BodyBuffer body({.max_line_bytes = 100, .pause_bytes = 1});
-  bool resumed = false;
-  EXPECT_EQ(body.Append("a\nb\n", [&] { resumed = true; }), BodyBuffer::Appended::kPause);
-  BodyBuffer waited({.max_line_bytes = 100});
+TEST(BodyBufferTest, StopWakesTheReaderAndRefusesTheRest) {
+  BodyBuffer body(10);
   absl::Status status;
-  std::thread reader([&] { status = waited.TakeLine(Soon()).status(); });
-  waited.Stop();
+  std::thread reader([&] { status = body.TakeAll(Soon()).status(); });
+  body.Stop();
   reader.join();
   EXPECT_EQ(status.code(), Code::kCancelled);
-  body.Stop();
-  EXPECT_TRUE(resumed);
-  EXPECT_EQ(body.TakeLine(Soon()).status().code(), Code::kCancelled);
-  EXPECT_EQ(body.Append("c", nullptr), BodyBuffer::Appended::kRefused);
-}
-
-TEST(BodyBufferTest, RefusesALineOverItsBound) {
-  BodyBuffer body({.max_line_bytes = 10, .pause_bytes = 5});
-  body.Append("ok\n", nullptr);
-  EXPECT_EQ(body.Append(std::string(20, 'x'), nullptr), BodyBuffer::Appended::kRefused);
-  EXPECT_EQ(*body.TakeLine(Soon()), "ok");
-  EXPECT_EQ(body.TakeLine(Soon()).status().code(), Code::kOutOfRange);
+  EXPECT_FALSE(body.Append("c"));
 }
 
 }  // namespace

@@ -16,6 +16,8 @@
 #include "operator/kube/errors.h"
 #include "operator/kube/rest/body_sink.h"
 #include "operator/kube/rest/exchange.h"
+#include "operator/kube/rest/line_connection.h"
+#include "operator/kube/rest/live_set.h"
 #include "operator/kube/rest/server_address.h"
 #include "operator/kube/rest/thread_pool.h"
 #include "operator/kube/rest/tls.h"
@@ -29,7 +31,6 @@ using http::client::http_client_config;
 using TlsStream = boost::asio::ssl::stream<boost::asio::ip::tcp::socket&>;
 
 constexpr std::chrono::seconds kLetGo{5};
-constexpr std::size_t kStreamPauseBytes = std::size_t{1} << 20;
 
 absl::Status StatusOf(std::exception_ptr error) {
   try {
@@ -46,11 +47,6 @@ absl::Status StatusOf(std::exception_ptr error) {
   }
 }
 
-// kDeadlineExceeded would tell a stream's reader that it may go on.
-absl::Status BodyStatusOf(std::exception_ptr error) {
-  return absl::UnavailableError(Message(StatusOf(std::move(error))));
-}
-
 // What may stand in a header: a token with a line end in it would begin another one.
 bool IsHeaderText(const std::string& text) {
   return std::all_of(text.begin(), text.end(), [](unsigned char c) { return c > 32 && c < 127; });
@@ -58,17 +54,16 @@ bool IsHeaderText(const std::string& text) {
 
 class Lines : public LineStream {
  public:
-  explicit Lines(std::shared_ptr<Exchange> exchange) : exchange_(std::move(exchange)) {}
-  ~Lines() override { exchange_->Cancel(); }
+  explicit Lines(std::shared_ptr<LineConnection> connection) : connection_(std::move(connection)) {}
 
   absl::StatusOr<std::string> Next(SteadyTime deadline) override {
-    return exchange_->body()->TakeLine(deadline);
+    return connection_->Next(deadline);
   }
-  bool IsExhausted() const override { return exchange_->body()->IsExhausted(); }
-  void Stop() override { exchange_->Cancel(); }
+  bool IsExhausted() const override { return connection_->IsExhausted(); }
+  void Stop() override { connection_->Stop(); }
 
  private:
-  const std::shared_ptr<Exchange> exchange_;
+  const std::shared_ptr<LineConnection> connection_;
 };
 
 class CppRest : public Transport {
@@ -80,37 +75,43 @@ class CppRest : public Transport {
         tls_(std::move(tls)),
         insecure_(options.insecure_skip_tls_verify),
         idle_timeout_(options.idle_timeout),
-        calls_(BaseUri(), MakeConfig(options.idle_timeout)),
-        streams_(BaseUri(), MakeConfig(options.stream_idle_timeout)) {}
+        stream_idle_timeout_(options.stream_idle_timeout),
+        calls_(BaseUri(), MakeConfig(options.idle_timeout)) {}
 
   ~CppRest() override {
     CppRest::CancelAll();
     SettleThreadPool(SteadyTime::clock::now() + kLetGo);
   }
 
-  void CancelAll() override { exchanges_.CancelAll(SteadyTime::clock::now() + kLetGo); }
+  void CancelAll() override {
+    for (const auto& connection : streams_.All()) connection->Stop();
+    const auto open = exchanges_.All();
+    const SteadyTime deadline = SteadyTime::clock::now() + kLetGo;
+    for (const auto& exchange : open) exchange->Cancel();
+    for (const auto& exchange : open) exchange->AwaitEnd(deadline);
+  }
 
   absl::StatusOr<HttpResponse> Call(const HttpRequest& request, std::size_t max_body_bytes,
                                     SteadyTime deadline) override {
-    RM_ASSIGN_OR_RETURN(const auto exchange, Send(calls_, request, {.max_bytes = max_body_bytes}));
+    RM_ASSIGN_OR_RETURN(const auto exchange, Send(request, max_body_bytes));
     return Named(request, Whole(*exchange, deadline));
   }
 
   absl::StatusOr<StreamResponse> Open(const HttpRequest& request, std::size_t max_line_bytes,
                                       SteadyTime deadline) override {
-    const BodyBuffer::Limits limits{.max_line_bytes = max_line_bytes,
-                                    .pause_bytes = kStreamPauseBytes};
-    RM_ASSIGN_OR_RETURN(auto exchange, Send(streams_, request, limits));
-    const auto head = exchange->AwaitHead(deadline);
-    StreamResponse answer;
-    if (!head.ok() || head->code != 200) {
-      auto response = Named(request, Whole(*exchange, deadline));
-      if (!response.ok()) return response.status();
-      answer.response = *std::move(response);
-      return answer;
-    }
-    answer.response.code = head->code;
-    answer.lines = std::make_unique<Lines>(std::move(exchange));
+    RM_RETURN_IF_ERROR(CheckToken(request));
+    const auto connection = std::make_shared<LineConnection>(
+        LineConnection::Options{.address = address_,
+                                .tls = tls_,
+                                .insecure_skip_tls_verify = insecure_,
+                                .user_agent = user_agent_,
+                                .idle_timeout = stream_idle_timeout_,
+                                .max_line_bytes = max_line_bytes,
+                                .max_body_bytes = max_line_bytes});
+    streams_.Add(connection);
+    RM_ASSIGN_OR_RETURN(HttpResponse response, Named(request, connection->Open(request, deadline)));
+    StreamResponse answer{.response = std::move(response), .lines = nullptr};
+    if (answer.response.code == 200) answer.lines = std::make_unique<Lines>(connection);
     return answer;
   }
 
@@ -138,10 +139,13 @@ class CppRest : public Transport {
     return config;
   }
 
+  static absl::Status CheckToken(const HttpRequest& request) {
+    if (IsHeaderText(request.bearer_token)) return absl::OkStatus();
+    return absl::UnauthenticatedError("the token has characters that no header may have");
+  }
+
   absl::StatusOr<http::http_request> Make(const HttpRequest& request) const {
-    if (!IsHeaderText(request.bearer_token)) {
-      return absl::UnauthenticatedError("the token has characters that no header may have");
-    }
+    RM_RETURN_IF_ERROR(CheckToken(request));
     try {
       http::http_request made(request.method);
       made.set_request_uri(web::uri(address_.path + request.path));
@@ -164,10 +168,10 @@ class CppRest : public Transport {
     }
   }
 
-  absl::StatusOr<std::shared_ptr<Exchange>> Send(http_client& client, const HttpRequest& request,
-                                                 BodyBuffer::Limits limits) {
+  absl::StatusOr<std::shared_ptr<Exchange>> Send(const HttpRequest& request,
+                                                 std::size_t max_body_bytes) {
     RM_ASSIGN_OR_RETURN(http::http_request made, Make(request));
-    const auto exchange = std::make_shared<Exchange>(limits);
+    const auto exchange = std::make_shared<Exchange>(max_body_bytes);
     try {
       using Buffer = Concurrency::streams::streambuf<uint8_t>;
       const Buffer buffer(std::make_shared<BodySink>(exchange->body()));
@@ -178,7 +182,7 @@ class CppRest : public Transport {
         http_client fresh(BaseUri(), MakeConfig(idle_timeout_));
         Follow(fresh.request(made, exchange->token()), exchange);
       } else {
-        Follow(client.request(made, exchange->token()), exchange);
+        Follow(calls_.request(made, exchange->token()), exchange);
       }
     } catch (...) {
       exchange->OnEnd(StatusOf(std::current_exception()));
@@ -201,7 +205,7 @@ class CppRest : public Transport {
             body.get();
             exchange->OnEnd(absl::OkStatus());
           } catch (...) {
-            exchange->OnEnd(BodyStatusOf(std::current_exception()));
+            exchange->OnEnd(StatusOf(std::current_exception()));
           }
         });
       } catch (...) {
@@ -246,9 +250,10 @@ class CppRest : public Transport {
   const std::shared_ptr<TlsSetup> tls_;  // null for http
   const bool insecure_;
   const std::chrono::milliseconds idle_timeout_;
+  const std::chrono::milliseconds stream_idle_timeout_;
   http_client calls_;
-  http_client streams_;  // apart, for their longer time-out
-  Exchanges exchanges_;
+  LiveSet<Exchange> exchanges_;
+  LiveSet<LineConnection> streams_;
 };
 
 }  // namespace
