@@ -13,9 +13,9 @@
 // stored one). A Create of a given name may report it as kAlreadyExists, which its callers resolve
 // by the owner's UID. A Create with generateName is never repeated.
 //
-// Threads: calls block their caller. The sockets are served by cpprestsdk's pool, which all clients
-// of a process share; the first Connect sizes it. Each open watch holds one connection of its own,
-// and no thread. No exception leaves.
+// Threads: calls block their caller. Their sockets are served by cpprestsdk's pool, which all
+// clients of a process share; the first Connect sizes it. Each open watch or log holds one
+// connection of its own, which the thread that reads it drives. No exception leaves.
 //
 // Memory: a body is refused beyond max_body_bytes, a watch event beyond max_event_bytes. A reader
 // that lags behind its watch stops the socket, not the memory from growing.

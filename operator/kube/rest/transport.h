@@ -1,12 +1,13 @@
-// HTTP to one server: requests with a deadline, over connections that are kept. This is where
-// cpprestsdk is; nothing of it is seen here, and no exception leaves.
+// HTTP to one server: requests with a deadline, over connections that are kept, and answers that are
+// read line by line (line_connection.h). This is where cpprestsdk is; nothing of it is seen here,
+// and no exception leaves.
 //
 // What cpprestsdk does on its own: it keeps connections in a pool, drops those that are idle for 30
 // to 60 seconds, and makes a request again on a new connection when a pooled one turns out to have
 // been closed by the server. What it does not do, and this does: a deadline for a whole request
-// (its time-out is for each read), a bound on the body, pausing the socket for a slow reader, IPv6
-// addresses in URLs, verification of the server's certificate for an address, trusting the
-// cluster's authority only, and saying why a handshake failed.
+// (its time-out is for each read), a bound on the body, IPv6 addresses in URLs, verification of the
+// server's certificate for an address, trusting the cluster's authority only, and saying why a
+// handshake failed.
 //
 // Thread-safe. Destroying it is CancelAll.
 #ifndef RINGMASTER_OPERATOR_KUBE_REST_TRANSPORT_H_
