@@ -1,7 +1,5 @@
 #include "operator/kube/rest/line_connection.h"
 
-#include <sys/socket.h>
-
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -23,6 +21,7 @@
 #include <boost/beast/http.hpp>
 #include <fmt/format.h>
 #include <pplx/threadpool.h>
+#include <sys/socket.h>
 
 #include "common/status.h"
 
@@ -52,7 +51,8 @@ class LineConnection::Connection : public std::enable_shared_from_this<Connectio
  public:
   explicit Connection(const Options& options) : options_(options), socket_(loop_) {
     parser_.header_limit(kMaxHeadBytes);
-    parser_.body_limit(std::numeric_limits<std::uint64_t>::max());  // "none" refuses all (Boost 1.74)
+    parser_.body_limit(
+        std::numeric_limits<std::uint64_t>::max());  // "none" refuses all (Boost 1.74)
     parser_.eager(true);
   }
   ~Connection() {
@@ -88,7 +88,7 @@ class LineConnection::Connection : public std::enable_shared_from_this<Connectio
     return Do(deadline, [&](auto done) {
       OnStream([&](auto& stream) {
         beast::http::async_write(stream, sent,
-                          [done](const error_code& error, std::size_t) { done(error); });
+                                 [done](const error_code& error, std::size_t) { done(error); });
       });
     });
   }
@@ -96,8 +96,9 @@ class LineConnection::Connection : public std::enable_shared_from_this<Connectio
   absl::Status ReadHead(SteadyTime deadline) {
     return Do(deadline, [&](auto done) {
       OnStream([&](auto& stream) {
-        beast::http::async_read_header(stream, buffer_, parser_,
-                                [done](const error_code& error, std::size_t) { done(error); });
+        beast::http::async_read_header(
+            stream, buffer_, parser_,
+            [done](const error_code& error, std::size_t) { done(error); });
       });
     });
   }
@@ -116,8 +117,9 @@ class LineConnection::Connection : public std::enable_shared_from_this<Connectio
       reading_ = true;
       read_ended_.reset();
       OnStream([&](auto& stream) {
-        beast::http::async_read_some(stream, buffer_, parser_,
-                              [this](const error_code& error, std::size_t) { read_ended_ = error; });
+        beast::http::async_read_some(
+            stream, buffer_, parser_,
+            [this](const error_code& error, std::size_t) { read_ended_ = error; });
       });
     }
     RM_RETURN_IF_ERROR(RunUntil(read_ended_, deadline));
@@ -184,9 +186,8 @@ class LineConnection::Connection : public std::enable_shared_from_this<Connectio
         ignored);
     tls_.emplace(socket_, *context_);
     options_.tls->NameServer(tls_->native_handle());
-    return Do(deadline, [&](auto done) {
-      tls_->async_handshake(asio::ssl::stream_base::client, done);
-    });
+    return Do(deadline,
+              [&](auto done) { tls_->async_handshake(asio::ssl::stream_base::client, done); });
   }
 
   template <typename Use>
@@ -243,8 +244,7 @@ LineConnection::LineConnection(Options options)
     : options_(std::move(options)), connection_(std::make_shared<Connection>(options_)) {}
 LineConnection::~LineConnection() = default;
 
-absl::StatusOr<HttpResponse> LineConnection::Open(const HttpRequest& request,
-                                                  SteadyTime deadline) {
+absl::StatusOr<HttpResponse> LineConnection::Open(const HttpRequest& request, SteadyTime deadline) {
   RM_RETURN_IF_ERROR(connection_->Connect(deadline));
   RM_RETURN_IF_ERROR(connection_->Send(request, deadline));
   RM_RETURN_IF_ERROR(connection_->ReadHead(deadline));

@@ -1,5 +1,5 @@
-// A request whose answer is read line by line as it comes, over a connection of its own: watches and
-// logs.
+// A request whose answer is read line by line as it comes, over a connection of its own: watches
+// and logs.
 //
 // The thread that reads drives the connection (Boost.Beast on a loop of its own): what has arrived
 // is decrypted, taken apart and handed out without another thread. Over cpprestsdk each event of a
@@ -60,7 +60,7 @@ class LineConnection {
 
   const Options options_;
   const std::shared_ptr<Connection> connection_;
-  std::string text_;          // what has come; from taken_ on it was not handed out
+  std::string text_;  // what has come; from taken_ on it was not handed out
   std::size_t taken_ = 0;
   std::size_t searched_ = 0;  // no line end before this
   bool whole_ = false;        // the server has ended it in good order

@@ -1,6 +1,6 @@
-// HTTP to one server: requests with a deadline, over connections that are kept, and answers that are
-// read line by line (line_connection.h). This is where cpprestsdk is; nothing of it is seen here,
-// and no exception leaves.
+// HTTP to one server: requests with a deadline, over connections that are kept, and answers that
+// are read line by line (line_connection.h). This is where cpprestsdk is; nothing of it is seen
+// here, and no exception leaves.
 //
 // What cpprestsdk does on its own: it keeps connections in a pool, drops those that are idle for 30
 // to 60 seconds, and makes a request again on a new connection when a pooled one turns out to have
