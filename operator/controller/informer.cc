@@ -168,11 +168,12 @@ bool Informer::IsUnknownKind(const absl::Status& status) const {
 
 absl::StatusOr<int> Informer::Relist() {
   std::string version;
+  const SteadyTime began = options_.clock->SteadyNow();
   absl::StatusOr<std::map<ObjectKey, KeptObject>> listed = ListAll(&version);
   if (IsUnknownKind(listed.status())) {
     if (Served() && !unknown_.Again()) return listed.status();
     const int changes = TakeIn({});
-    FinishList(/*served=*/false);
+    FinishList(/*served=*/false, began);
     return changes > 0 ? changes : kNothing;
   }
   RM_RETURN_IF_ERROR(listed.status());
@@ -180,7 +181,7 @@ absl::StatusOr<int> Informer::Relist() {
   const int changes = TakeIn(*std::move(listed));
   resource_version_ = version;
   nothing_since_list_ = true;
-  FinishList(/*served=*/true);
+  FinishList(/*served=*/true, began);
   return changes;
 }
 
@@ -196,13 +197,14 @@ int Informer::TakeIn(std::map<ObjectKey, KeptObject> listed) {
   return changes;
 }
 
-void Informer::FinishList(bool served) {
+void Informer::FinishList(bool served, SteadyTime began) {
   const std::lock_guard lock(mutex_);
   if (options_.ask_again > Duration::zero() && (!synced_ || served_ != served)) {
     log::Info(served ? "served by the cluster" : "not served by the cluster, will ask again",
               {{"resource", type_.Qualified()}, {"version", std::string(type_.version)}});
   }
   served_ = served;
+  list_began_ = began;
   synced_ = true;
   synced_changed_.notify_all();
 }
@@ -280,6 +282,11 @@ void Informer::Reindex(const ObjectKey& key, const ObjectPtr& before, const Obje
 bool Informer::HasSynced() const {
   const std::lock_guard lock(mutex_);
   return synced_;
+}
+
+SteadyTime Informer::LastListBegan() const {
+  const std::lock_guard lock(mutex_);
+  return list_began_;
 }
 
 bool Informer::Served() const {

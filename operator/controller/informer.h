@@ -61,7 +61,7 @@ class Informer {
     // A kind that was served must be unknown several times in a row, over at least this time,
     // before its objects are taken for gone.
     Duration sure_after = std::chrono::seconds(5);
-    const Clock* clock = &SystemClock();  // measures that time; must outlive the informer
+    const Clock* clock = &SystemClock();  // must outlive the informer
     Trim trim;  // keeps the copy small (kept_object.h); empty: objects as the client gives them
   };
 
@@ -95,6 +95,10 @@ class Informer {
   std::vector<ObjectPtr> ByIndex(std::string_view index, const std::string& value) const;
   std::size_t Size() const;
 
+  // When the last whole list that was taken in was asked for, by the clock of the options: what was
+  // stored before and is not in the copy is gone. The clock's beginning before the first list.
+  SteadyTime LastListBegan() const;
+
   // Whether the server knew the kind when it was last asked.
   bool Served() const;
 
@@ -115,7 +119,7 @@ class Informer {
   absl::StatusOr<int> Relist();
   bool IsUnknownKind(const absl::Status& status) const;
   int TakeIn(std::map<ObjectKey, KeptObject> listed);
-  void FinishList(bool served);
+  void FinishList(bool served, SteadyTime began);
   absl::StatusOr<std::map<ObjectKey, KeptObject>> ListAll(std::string* resource_version);
   absl::Status OpenWatch();
   // After the watch has ended: 0 when a list will mend it at once, else `why`.
@@ -151,6 +155,7 @@ class Informer {
   std::map<std::string, Index, std::less<>> indices_;
   bool synced_ = false;
   bool served_ = false;
+  SteadyTime list_began_{};
   bool cancelled_ = false;
 
   std::thread thread_;

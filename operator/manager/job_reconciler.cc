@@ -156,7 +156,7 @@ controller::ReconcileResult JobReconciler::Carry(const kube::Json& job,
     return controller::Retry{done};
   }
   if (taken_at_last) return LookAgain(decision.result, kAtOnce);
-  if (const auto wait = made_pods_.BelievedFor(kube::Uid(job)))
+  if (const auto wait = made_pods_.LookAgainIn(kube::Uid(job)))
     return LookAgain(decision.result, *wait);
   return decision.result;
 }

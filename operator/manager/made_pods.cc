@@ -11,8 +11,10 @@
 namespace ringmaster::manager {
 namespace {
 
-// A pod that the cache has not shown by then was gone before a list that the cache had to make.
-constexpr std::chrono::seconds kLongestLag{10};
+constexpr std::chrono::seconds kLook{10};
+// However far a loaded API server's watch falls behind. A pod that goes, and with it the watch,
+// while its creation is being answered is missed for so long.
+constexpr std::chrono::minutes kLongestLag{1};
 
 std::string OwnerOf(const kube::Json& pod) {
   const kube::Json* owner = kube::ControllerOf(pod);
@@ -49,26 +51,26 @@ std::vector<kube::ObjectPtr> MadePods::Of(const std::string& owner_uid) {
   const std::lock_guard lock(mutex_);
   const auto found = made_.find(owner_uid);
   if (found == made_.end()) return {};
-  const SteadyTime now = clock_.SteadyNow();
-  std::erase_if(found->second,
-                [&](const auto& entry) { return now - entry.second.at > kLongestLag; });
+  DropGone(found->second);
   std::vector<kube::ObjectPtr> pods;
   for (const auto& [key, made] : found->second) pods.push_back(made.pod.Read());
   if (pods.empty()) made_.erase(found);
   return pods;
 }
 
-std::optional<Duration> MadePods::BelievedFor(const std::string& owner_uid) {
-  const std::lock_guard lock(mutex_);
-  const auto found = made_.find(owner_uid);
-  if (found == made_.end()) return std::nullopt;
+// A list that was asked for when the pod was there already, and does not have it.
+void MadePods::DropGone(std::map<kube::ObjectKey, Made>& pods) const {
+  const SteadyTime listed = cache_.LastListBegan();
   const SteadyTime now = clock_.SteadyNow();
-  Duration longest{};
-  for (const auto& [key, made] : found->second) {
-    const auto left = made.at + kLongestLag - now;
-    longest = std::max(longest, std::chrono::duration_cast<Duration>(left));
-  }
-  return longest + std::chrono::milliseconds(1);
+  std::erase_if(pods, [&](const auto& entry) {
+    return entry.second.at < listed || now - entry.second.at > kLongestLag;
+  });
+}
+
+std::optional<Duration> MadePods::LookAgainIn(const std::string& owner_uid) {
+  const std::lock_guard lock(mutex_);
+  if (!made_.contains(owner_uid)) return std::nullopt;
+  return kLook;
 }
 
 std::vector<kube::ObjectPtr> MadePods::With(std::string_view index, const std::string& owner_uid) {

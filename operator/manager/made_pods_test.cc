@@ -51,7 +51,7 @@ class MadePodsTest : public ::testing::Test {
       kube::memory::MemoryStore::Open({.clock = &clock_}).value();
   const kube::Json job_ = *store_->Create(
       kube::kTrainingJob, kube::NewObject(kube::kTrainingJob, {"default", "digits"}));
-  controller::Informer cache_{*store_, kube::kPod, {}};
+  controller::Informer cache_{*store_, kube::kPod, {.clock = &clock_}};
   MadePods made_{cache_, clock_};
 };
 
@@ -80,17 +80,30 @@ TEST_F(MadePodsTest, TheCacheMayShowAPodBeforeItsCreationIsAnswered) {
   EXPECT_THAT(Names(), IsEmpty());
 }
 
-TEST_F(MadePodsTest, APodThatTheCacheNeverShowsIsForgotten) {
+TEST_F(MadePodsTest, APodIsBelievedHoweverFarTheWatchIsBehind) {
   made_.Record(Make("a"));
+  clock_.Advance(std::chrono::seconds(59));
+  EXPECT_THAT(Names(), ElementsAre("a"));
+  EXPECT_TRUE(made_.LookAgainIn(kube::Uid(job_))) << "no event may bring another look";
+  Pump();
+  EXPECT_FALSE(made_.LookAgainIn(kube::Uid(job_)));
+}
+
+TEST_F(MadePodsTest, APodThatALaterListDoesNotHaveIsGone) {
+  made_.Record(Make("a"));
+  clock_.Advance(std::chrono::milliseconds(1));
   Delete("a");
   store_->ExpireHistory();
-  Pump();
   EXPECT_THAT(Names(), ElementsAre("a"));
-  const std::optional<Duration> wait = made_.BelievedFor(kube::Uid(job_));
-  ASSERT_TRUE(wait) << "no event will bring another look";
-  clock_.Advance(*wait);
+  Pump();
   EXPECT_THAT(Names(), IsEmpty());
-  EXPECT_FALSE(made_.BelievedFor(kube::Uid(job_)));
+  EXPECT_FALSE(made_.LookAgainIn(kube::Uid(job_)));
+}
+
+TEST_F(MadePodsTest, APodThatNobodyEverSpeaksOfIsForgotten) {
+  made_.Record(Make("a"));
+  clock_.Advance(std::chrono::seconds(61));
+  EXPECT_THAT(Names(), IsEmpty());
 }
 
 }  // namespace

@@ -19,9 +19,11 @@ controller::Informer::Options Everything(const ManagerOptions& options) {
 }
 
 // Only what the operator has made: a cluster's other pods never enter its memory.
-controller::Informer::Options Owned(const ManagerOptions& options, controller::Trim trim) {
+controller::Informer::Options Owned(const ManagerOptions& options, const Clock& clock,
+                                    controller::Trim trim) {
   return {.ns = options.ns,
           .label_selector = contract::kLabelJob,
+          .clock = &clock,
           .trim = IfSmall(options, std::move(trim))};
 }
 
@@ -30,9 +32,8 @@ std::vector<GangCache> MakeGangCaches(const ManagerOptions& options, kube::Clien
                                       const Clock& clock) {
   std::vector<GangCache> caches;
   for (const reconcile::GangApi* api : options.gang_apis) {
-    controller::Informer::Options kept = Owned(options, /*trim=*/{});
+    controller::Informer::Options kept = Owned(options, clock, /*trim=*/{});
     kept.ask_again = options.ask_again_for_gangs;
-    kept.clock = &clock;
     caches.push_back({api, std::make_unique<controller::Informer>(client, api->type, kept)});
   }
   return caches;
@@ -43,8 +44,8 @@ std::vector<GangCache> MakeGangCaches(const ManagerOptions& options, kube::Clien
 Manager::Manager(ManagerOptions options, kube::Client& client, WorkerLink& link, const Clock& clock)
     : queue_(clock),
       jobs_(client, kube::kTrainingJob, Everything(options)),
-      pods_(client, kube::kPod, Owned(options, TrimPod)),
-      services_(client, kube::kService, Owned(options, TrimService)),
+      pods_(client, kube::kPod, Owned(options, clock, TrimPod)),
+      services_(client, kube::kService, Owned(options, clock, TrimService)),
       gangs_(MakeGangCaches(options, client, clock)),
       recorder_(client, clock, kComponent),
       own_writes_(IfSmall(options, TrimJob)),
