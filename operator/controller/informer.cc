@@ -20,8 +20,10 @@ constexpr std::chrono::minutes kPatience{1};
 // How often in a row a kind that was served must be unknown to be so.
 constexpr int kSureAfter = 5;
 
-// A watch that was open for so long works, even if there was nothing to be told.
-constexpr std::chrono::seconds kLong{10};
+// A watch that was open for so long works: if it has told of something, or even if not. Shorter
+// ones are not followed by the next at once, or whatever cuts them would make one of each event.
+constexpr std::chrono::milliseconds kShort{100};
+constexpr std::chrono::milliseconds kLong{10'000};
 
 bool IsNothingYet(const absl::Status& status) {
   return status.code() == absl::StatusCode::kDeadlineExceeded;
@@ -134,8 +136,9 @@ absl::Status Informer::OpenWatch() {
 }
 
 absl::StatusOr<int> Informer::EndWatch(const absl::Status& why) {
-  const bool worked = stream_ != nullptr && (resource_version_ != opened_version_ ||
-                                             options_.clock->SteadyNow() - opened_at_ >= kLong);
+  const SteadyTime::duration open = options_.clock->SteadyNow() - opened_at_;
+  const bool told = resource_version_ != opened_version_;
+  const bool worked = stream_ != nullptr && open >= (told ? kShort : kLong);
   {
     const std::lock_guard lock(stream_mutex_);
     stream_.reset();

@@ -1,6 +1,7 @@
 #include "operator/manager/job_memory.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace ringmaster::manager {
 
@@ -32,11 +33,12 @@ Duration JobMemory::StatusHeld(const kube::ObjectKey& key) const {
   return job == jobs_.end() || job->second.held == nullptr ? Duration() : LeftOf(*job->second.held);
 }
 
-Duration JobMemory::CreationHeld(const kube::ObjectKey& key) const {
+Duration JobMemory::CreationHeld(const kube::ObjectKey& key, std::int64_t generation) const {
   const std::lock_guard lock(mutex_);
   const auto job = jobs_.find(key);
   if (job == jobs_.end() || job->second.told == nullptr) return {};
-  return LeftOf(job->second.told->creation);
+  const Told& told = *job->second.told;
+  return told.generation == generation ? LeftOf(told.creation) : Duration();
 }
 
 std::optional<reconcile::Refusal> JobMemory::Tell(const kube::ObjectKey& key) {
@@ -48,14 +50,17 @@ std::optional<reconcile::Refusal> JobMemory::Tell(const kube::ObjectKey& key) {
   return told.refusal;
 }
 
-void JobMemory::NoteRefused(const kube::ObjectKey& key, const reconcile::Refusal& refusal) {
+void JobMemory::NoteRefused(const kube::ObjectKey& key, std::int64_t generation,
+                            const reconcile::Refusal& refusal) {
   const std::lock_guard lock(mutex_);
   Job& job = jobs_.at(key);
   job.tried = true;
   if (job.told == nullptr)
     job.told = std::make_unique<Told>(Told{.refusal = refusal, .stands = stands_.initial});
   Told& told = *job.told;
-  HoldLonger(told.creation);
+  if (std::exchange(told.generation, generation) != generation) told.creation = {};
+  // Where it is held nothing was to be created: what was refused is something else, a deletion.
+  if (LeftOf(told.creation) == Duration()) HoldLonger(told.creation);
   if (told.refusal == refusal || (told.until && clock_.SteadyNow() < *told.until)) return;
   told.refusal = refusal;
   if (told.until) told.stands = std::min(told.stands * 2, stands_.maximum);

@@ -13,6 +13,7 @@
 #ifndef RINGMASTER_OPERATOR_MANAGER_JOB_MEMORY_H_
 #define RINGMASTER_OPERATOR_MANAGER_JOB_MEMORY_H_
 
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -40,15 +41,18 @@ class JobMemory {
   bool Tried(const kube::ObjectKey& key) const;
   // How long no status is to be written: the last one was refused a moment ago.
   Duration StatusHeld(const kube::ObjectKey& key) const;
-  // How long nothing is to be created: something was refused a moment ago.
-  Duration CreationHeld(const kube::ObjectKey& key) const;
+  // How long nothing is to be created: something was refused a moment ago, of the job as it is in
+  // this generation.
+  Duration CreationHeld(const kube::ObjectKey& key, std::int64_t generation) const;
   // What is to be told of the last one; nothing where all of it was taken. From the first time that
   // it is given out it stands.
   std::optional<reconcile::Refusal> Tell(const kube::ObjectKey& key);
 
   // Only of a job that was met. What came of the decision that was carried out:
-  // Nothing is to be created for a while, and for twice as long each time, until all was taken.
-  void NoteRefused(const kube::ObjectKey& key, const reconcile::Refusal& refusal);
+  // Nothing is to be created for a while, and for twice as long after each further try, until all
+  // was taken.
+  void NoteRefused(const kube::ObjectKey& key, std::int64_t generation,
+                   const reconcile::Refusal& refusal);
   // No more than that something was tried: what was refused is not.
   void NoteTried(const kube::ObjectKey& key);
   // Whether there was a refusal to be told, which is gone now.
@@ -66,6 +70,7 @@ class JobMemory {
   struct Told {
     reconcile::Refusal refusal;
     Held creation;
+    std::int64_t generation = 0;
     Duration stands;
     std::optional<SteadyTime> until;  // nothing before it was given out
   };

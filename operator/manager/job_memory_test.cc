@@ -14,13 +14,16 @@ class JobMemoryTest : public ::testing::Test {
  protected:
   void SetUp() override { memory_.Meet(kJob, "uid-1"); }
   void Refuse(const std::string& words, const std::string& reason = "Forbidden") {
-    memory_.NoteRefused(kJob, {.reason = reason, .words = words});
+    memory_.NoteRefused(kJob, generation_, {.reason = reason, .words = words});
   }
   std::string Words() {
     const auto refused = memory_.Tell(kJob);
     return refused ? refused->words : "";
   }
 
+  Duration Held() { return memory_.CreationHeld(kJob, generation_); }
+
+  std::int64_t generation_ = 1;
   FakeClock clock_;
   JobMemory memory_{clock_, {.initial = seconds(1), .maximum = seconds(3)}};
 };
@@ -84,18 +87,37 @@ TEST_F(JobMemoryTest, HoldsTheStatusBackEverLongerWhileItIsRefused) {
 }
 
 TEST_F(JobMemoryTest, HoldsCreationBackEverLongerWhileAnythingIsRefused) {
-  EXPECT_EQ(memory_.CreationHeld(kJob), Duration(0));
+  EXPECT_EQ(Held(), Duration(0));
   int request = 0;
   for (const int pause : {1, 2, 3, 3}) {
     Refuse("request " + std::to_string(++request));
-    EXPECT_EQ(memory_.CreationHeld(kJob), seconds(pause));
+    EXPECT_EQ(Held(), seconds(pause));
     clock_.Advance(seconds(pause));
-    EXPECT_EQ(memory_.CreationHeld(kJob), Duration(0));
+    EXPECT_EQ(Held(), Duration(0));
     memory_.NoteTried(kJob);
   }
   memory_.NoteTaken(kJob);
   Refuse("request 1");
-  EXPECT_EQ(memory_.CreationHeld(kJob), seconds(1));
+  EXPECT_EQ(Held(), seconds(1));
+}
+
+TEST_F(JobMemoryTest, WhatIsRefusedWhileCreationIsHeldProlongsNothing) {
+  Refuse("pods");
+  clock_.Advance(milliseconds(900));
+  Refuse("deleting pods");
+  EXPECT_EQ(Held(), milliseconds(100));
+}
+
+TEST_F(JobMemoryTest, AJobThatWasChangedIsTriedAtOnce) {
+  for (int i = 0; i < 3; ++i) {
+    Refuse("no such queue");
+    clock_.Advance(Held());
+  }
+  Refuse("no such queue");
+  generation_ = 2;
+  EXPECT_EQ(Held(), Duration(0));
+  Refuse("no such queue either");
+  EXPECT_EQ(Held(), seconds(1));
 }
 
 TEST_F(JobMemoryTest, AnotherReasonIsNoQuickerThanOtherWords) {

@@ -68,7 +68,7 @@ reconcile::Observed JobReconciler::Observe(const kube::ObjectKey& key, const kub
                                .services = caches_.services.ByIndex(kOwnerIndex, uid),
                                .workers = link_.SnapshotFor(key),
                                .refused = memory_.Tell(key),
-                               .creation_held = memory_.CreationHeld(key),
+                               .creation_held = memory_.CreationHeld(key, kube::Generation(object)),
                                .nothing_tried = !memory_.Tried(key),
                                .now = clock_.Now(),
                                .settings = options_.settings};
@@ -79,9 +79,11 @@ reconcile::Observed JobReconciler::Observe(const kube::ObjectKey& key, const kub
   return observed;
 }
 
-bool JobReconciler::NoteRefusal(const kube::ObjectKey& key, const reconcile::Decision& decision,
+bool JobReconciler::NoteRefusal(const kube::Json& job, const reconcile::Decision& decision,
                                 const absl::Status& done) {
-  if (const auto refusal = RefusalOf(done)) memory_.NoteRefused(key, *refusal);
+  const kube::ObjectKey key = kube::KeyOf(job);
+  if (const auto refusal = RefusalOf(done))
+    memory_.NoteRefused(key, kube::Generation(job), *refusal);
   if (!done.ok()) return false;
   if (!decision.creation_waits) return memory_.NoteTaken(key);
   memory_.NoteTried(key);
@@ -145,12 +147,12 @@ controller::ReconcileResult JobReconciler::Carry(const kube::Json& job,
   const Duration called_before = meter.in_calls();
   absl::Status done = executor_.Execute(job, decision, meter);
   // Then the one call was that.
-  if (decision.status && decision.actions.empty() && done.ok())
+  if (writes_status && decision.actions.empty() && done.ok())
     pace_.Took(meter.in_calls() - called_before);
   if (absl::IsInvalidArgument(done) && observed.problems.empty())
     done = EndRefused(job, done, meter);
   if (writes_status) NoteStatus(key, done);
-  const bool taken_at_last = NoteRefusal(key, decision, done);
+  const bool taken_at_last = NoteRefusal(job, decision, done);
   if (!done.ok()) {
     pace_.Forget(key);  // nothing may have been written
     return controller::Retry{done};

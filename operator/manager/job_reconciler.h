@@ -68,7 +68,7 @@ class JobReconciler : public controller::Reconciler {
   const GangCache* ServedGang() const;
   reconcile::Observed Observe(const kube::ObjectKey& key, const kube::Json& job);
   // What the pass was refused, or that it was not. Whether a refusal that was there is gone.
-  bool NoteRefusal(const kube::ObjectKey& key, const reconcile::Decision& decision,
+  bool NoteRefusal(const kube::Json& job, const reconcile::Decision& decision,
                    const absl::Status& done);
   void NoteStatus(const kube::ObjectKey& key, const absl::Status& done);
   void Forget(const kube::ObjectKey& key);

@@ -53,7 +53,8 @@ class LineConnection::Connection : public std::enable_shared_from_this<Connectio
     parser_.header_limit(kMaxHeadBytes);
     parser_.body_limit(
         std::numeric_limits<std::uint64_t>::max());  // "none" refuses all (Boost 1.74)
-    parser_.eager(true);
+    // Without it the library reads half a kilobyte at a time.
+    buffer_.reserve(kReadBytes);
   }
   ~Connection() {
     Close();
@@ -162,7 +163,7 @@ class LineConnection::Connection : public std::enable_shared_from_this<Connectio
         std::make_shared<tcp::resolver>(crossplat::threadpool::shared_instance().service());
     const auto look_up = std::make_shared<LookUp>();
     resolver->async_resolve(
-        options_.address.host, std::to_string(port),
+        options_.address.host, std::to_string(port), tcp::resolver::address_configured,
         [resolver, look_up, waits = weak_from_this()](const error_code& error,
                                                       const tcp::resolver::results_type& results) {
           const auto connection = waits.lock();
@@ -172,7 +173,10 @@ class LineConnection::Connection : public std::enable_shared_from_this<Connectio
             look_up->ended = error;
           });
         });
-    RM_RETURN_IF_ERROR(RunUntil(look_up->ended, deadline));
+    if (const absl::Status waited = RunUntil(look_up->ended, deadline); !waited.ok()) {
+      resolver->cancel();
+      return waited;
+    }
     if (*look_up->ended) return Broken(*look_up->ended);
     return std::move(look_up->found);
   }
@@ -233,7 +237,7 @@ class LineConnection::Connection : public std::enable_shared_from_this<Connectio
   tcp::socket socket_;
   std::optional<asio::ssl::context> context_;
   std::optional<asio::ssl::stream<tcp::socket&>> tls_;
-  beast::flat_buffer buffer_;
+  beast::flat_buffer buffer_{2 * kReadBytes};
   beast::http::response_parser<beast::http::buffer_body> parser_;
   std::array<char, kReadBytes> chunk_;
   bool reading_ = false;  // into chunk_
@@ -248,6 +252,7 @@ absl::StatusOr<HttpResponse> LineConnection::Open(const HttpRequest& request, St
   RM_RETURN_IF_ERROR(connection_->Connect(deadline));
   RM_RETURN_IF_ERROR(connection_->Send(request, deadline));
   RM_RETURN_IF_ERROR(connection_->ReadHead(deadline));
+  heard_ = SteadyTime::clock::now();
   HttpResponse response{.code = static_cast<int>(connection_->head().result_int())};
   const auto retry_after = connection_->head().find(beast::http::field::retry_after);
   if (retry_after != connection_->head().end())
@@ -268,12 +273,11 @@ absl::StatusOr<std::string> LineConnection::Next(SteadyTime deadline) {
     if (connection_->IsStopped()) End(StreamStopped());
     auto line = TakeLine();
     if (!absl::IsDeadlineExceeded(line.status())) return line;
-    const SteadyTime start = SteadyTime::clock::now();
-    const SteadyTime silent = start + (options_.idle_timeout - silence_);
+    // What has come while the reader was elsewhere is read all the same.
+    const SteadyTime silent = heard_ + options_.idle_timeout;
     const absl::Status read = Read(std::min(deadline, silent));
-    silence_ += std::chrono::duration_cast<Duration>(SteadyTime::clock::now() - start);
     if (read.ok()) {
-      silence_ = {};
+      heard_ = SteadyTime::clock::now();
     } else if (!absl::IsDeadlineExceeded(read)) {
       End(read);
     } else if (deadline < silent) {

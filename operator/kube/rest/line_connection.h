@@ -64,7 +64,7 @@ class LineConnection {
   std::size_t taken_ = 0;
   std::size_t searched_ = 0;  // no line end before this
   bool whole_ = false;        // the server has ended it in good order
-  Duration silence_{};        // waited since something came
+  SteadyTime heard_{};        // when something came last
   absl::Status end_;          // once nothing more will come
 };
 

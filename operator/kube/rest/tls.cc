@@ -97,7 +97,11 @@ absl::Status TlsSetup::Configure(SSL_CTX* context) const {
                       ? X509_VERIFY_PARAM_set1_ip_asc(parameters, options_.peer.c_str())
                       : X509_VERIFY_PARAM_set1_host(parameters, options_.peer.c_str(), 0);
   if (set != 1) return Failed("server name");
-  if (!options_.ca_pem.empty()) RM_RETURN_IF_ERROR(TrustOnly(context, options_.ca_pem));
+  if (!options_.ca_pem.empty()) {
+    RM_RETURN_IF_ERROR(TrustOnly(context, options_.ca_pem));
+  } else if (SSL_CTX_set_default_verify_paths(context) != 1) {
+    return Failed("the system's certificate authorities");
+  }
   if (options_.client_certificate_pem.empty()) return absl::OkStatus();
   return ShowCertificate(context, options_.client_certificate_pem, options_.client_key_pem);
 }

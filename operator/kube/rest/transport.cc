@@ -100,22 +100,34 @@ class CppRest : public Transport {
   absl::StatusOr<StreamResponse> Open(const HttpRequest& request, std::size_t max_line_bytes,
                                       SteadyTime deadline) override {
     RM_RETURN_IF_ERROR(CheckToken(request));
-    const auto connection = std::make_shared<LineConnection>(
-        LineConnection::Options{.address = address_,
-                                .tls = tls_,
-                                .insecure_skip_tls_verify = insecure_,
-                                .user_agent = user_agent_,
-                                .idle_timeout = stream_idle_timeout_,
-                                .max_line_bytes = max_line_bytes,
-                                .max_body_bytes = max_line_bytes});
-    streams_.Add(connection);
-    RM_ASSIGN_OR_RETURN(HttpResponse response, Named(request, connection->Open(request, deadline)));
-    StreamResponse answer{.response = std::move(response), .lines = nullptr};
-    if (answer.response.code == 200) answer.lines = std::make_unique<Lines>(connection);
+    StreamResponse answer;
+    RM_ASSIGN_OR_RETURN(answer.response,
+                        Named(request, OpenLines(request, max_line_bytes, deadline, answer.lines)));
     return answer;
   }
 
  private:
+  // What the library throws, where no descriptor is left, say, is an error like another.
+  absl::StatusOr<HttpResponse> OpenLines(const HttpRequest& request, std::size_t max_line_bytes,
+                                         SteadyTime deadline, std::unique_ptr<LineStream>& lines) {
+    try {
+      const auto connection = std::make_shared<LineConnection>(
+          LineConnection::Options{.address = address_,
+                                  .tls = tls_,
+                                  .insecure_skip_tls_verify = insecure_,
+                                  .user_agent = user_agent_,
+                                  .idle_timeout = stream_idle_timeout_,
+                                  .max_line_bytes = max_line_bytes,
+                                  .max_body_bytes = max_line_bytes});
+      streams_.Add(connection);
+      auto response = connection->Open(request, deadline);
+      if (response.ok() && response->code == 200) lines = std::make_unique<Lines>(connection);
+      return response;
+    } catch (...) {
+      return StatusOf(std::current_exception());
+    }
+  }
+
   // The library hands an IPv6 address with brackets to the resolver, which knows no brackets. It
   // finds the port behind the last colon, so the address goes without them; the Host header, which
   // needs them, is set on each request.
