@@ -25,7 +25,7 @@ def free_port(address="127.0.0.1"):
 class Operator:
     """One replica. It is killed when it goes."""
 
-    def __init__(self, pod, namespace, kubeconfig, folder, arguments=(), rendezvous_port=0, address="127.0.0.1"):
+    def __init__(self, pod, namespace, kubeconfig, folder, arguments=(), rendezvous_port=0, address="127.0.0.1", environment=None):
         host = f"[{address}]" if ":" in address else address
         self.pod, self._metrics = pod, f"{host}:{free_port(address)}"
         self.log = folder / f"{pod}.log"
@@ -35,7 +35,7 @@ class Operator:
                  f"--lease-namespace={namespace}", f"--rendezvous-address={host}:{rendezvous_port}", f"--host={address}",
                  f"--metrics-address={self._metrics}",
                  "--worker-image=worker:1", *arguments],
-                env={**os.environ, "RINGMASTER_POD_NAME": pod}, stderr=log)
+                env={**os.environ, "RINGMASTER_POD_NAME": pod, **(environment or {})}, stderr=log)
 
     def get(self, path):
         """What it answers there, and None while it does not answer with 200."""
@@ -113,8 +113,8 @@ class OperatorTest(ClusterTest):
         path.write_text(json.dumps(made), encoding="utf-8")
         return path
 
-    def start_operator(self, pod="operator-0", arguments=(), rendezvous_port=0):
-        operator = Operator(pod, self.namespace, self.kubeconfig, self.folder, arguments, rendezvous_port, self.address)
+    def start_operator(self, pod="operator-0", arguments=(), rendezvous_port=0, environment=None):
+        operator = Operator(pod, self.namespace, self.kubeconfig, self.folder, arguments, rendezvous_port, self.address, environment)
         self.addCleanup(operator.kill)
         return operator
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """The operator on a real API server: the pods that a manifest gives, workers that prove who they are, leaders that come and go."""
+import base64
 import json
 import os
 import signal
@@ -44,6 +45,22 @@ class OperatorPods(OperatorTest):
         self.wait_for_pods("digits-0-0", "digits-1-0")
         self.kubectl("delete", "tj", "digits")
         self.wait_for_pods()
+
+    def test_system_authorities_are_trusted_where_the_kubeconfig_names_none(self):
+        """By calls, and by watches: without them nobody learns that a pod has gone."""
+        config = json.loads(self.kubeconfig.read_text(encoding="utf-8"))
+        authority = self.folder / "system.pem"
+        authority.write_bytes(base64.b64decode(config["clusters"][0]["cluster"].pop("certificate-authority-data")))
+        self.kubeconfig.write_text(json.dumps(config), encoding="utf-8")
+        self.start_operator(environment={"SSL_CERT_FILE": str(authority)})
+        self.apply(job())
+        made = self.wait_for_pods("digits-0-0", "digits-1-0")["digits-1-0"]["metadata"]["uid"]
+        self.kubectl("delete", "pod", "digits-1-0", "--wait=false")
+
+        def replaced():
+            pods = self.pods().values()
+            return len(pods) == 2 and made not in {pod["metadata"]["uid"] for pod in pods}
+        wait_until(replaced, lambda: f"another pod instead of {made}; there are {list(self.pods())}", between=LOOK)
 
     def test_an_account_without_rights_is_told_what_it_lacks(self):
         self.kubectl("delete", "rolebinding", "watched")
