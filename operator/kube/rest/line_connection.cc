@@ -227,7 +227,7 @@ class LineConnection::Connection : public std::enable_shared_from_this<Connectio
     }
   }
 
-  const Options& options_;
+  const Options options_;  // its own: a look-up may hold it for longer than its owner does
   asio::io_context loop_{1};
   const asio::executor_work_guard<asio::io_context::executor_type> never_out_of_work_{
       loop_.get_executor()};

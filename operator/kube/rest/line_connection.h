@@ -24,7 +24,8 @@
 
 namespace ringmaster::kube::rest {
 
-// For one reader, which calls everything but Stop.
+// For one reader, which calls everything but Stop. Open and Next block, until their deadlines at
+// most.
 class LineConnection {
  public:
   struct Options {
