@@ -53,7 +53,8 @@ TEST(MetricsTest, EndpointStopsAtOnce) {
   HttpGet((*server)->port(), "/metrics");
   const auto before = std::chrono::steady_clock::now();
   server->reset();
-  EXPECT_LT(std::chrono::steady_clock::now() - before, std::chrono::milliseconds(1500));
+  EXPECT_LT(std::chrono::steady_clock::now() - before,
+            std::chrono::seconds(4));  // a connection's patience is 5 s
 }
 
 TEST(MetricsTest, SilentClientKeepsNobodyFromScraping) {
