@@ -166,7 +166,7 @@ Json MergeDiff(const Json& from, const Json& to) {
     if (value.is_null()) continue;
     const auto before = from.find(key);
     if (before == from.end()) {
-      diff[key] = value;
+      if (!value.is_array() || !value.empty()) diff[key] = value;
     } else if (before->is_object() && value.is_object()) {
       Json inner = MergeDiff(*before, value);
       if (!inner.empty()) diff[key] = std::move(inner);

@@ -58,8 +58,10 @@ const Json* ControllerOf(const Json& object);
 bool IsOwnedBy(const Json& object, std::string_view owner_uid);
 
 // RFC 7396. MergePatch changes `target` in place. MergeDiff is the smallest patch with
-// MergePatch(from, diff) == to; an empty object when nothing differs. (A null inside `to` cannot be
-// expressed and reads as absent.)
+// MergePatch(from, diff) == to; an empty object when nothing differs. A null inside `to` cannot be
+// expressed and reads as absent, and so does an empty list that `from` lacks: Kubernetes does not
+// tell them apart, and an object that an older version wrote is not to be written again for a list
+// that is new.
 void MergePatch(Json& target, const Json& patch);
 Json MergeDiff(const Json& from, const Json& to);
 

@@ -58,6 +58,13 @@ TEST(ObjectTest, MergeDiffOfEqualObjectsIsEmpty) {
   EXPECT_EQ(MergeDiff(object, object), Json::object());
 }
 
+TEST(ObjectTest, MergeDiffDoesNotTellAnEmptyListFromNone) {
+  const Json before = {{"result", {{"steps", 1}}}};
+  EXPECT_EQ(MergeDiff(before, {{"result", {{"steps", 1}, {"labels", Json::array()}}}}),
+            Json::object());
+  EXPECT_EQ(MergeDiff({{"list", {1}}}, {{"list", Json::array()}}), Json({{"list", Json::array()}}));
+}
+
 TEST(ObjectTest, TimesHaveTheFormsOfTimeAndMicroTime) {
   const Time time = Time(std::chrono::seconds(1767225600)) + std::chrono::microseconds(1500);
   EXPECT_EQ(MetaTime(time), "2026-01-01T00:00:00Z");

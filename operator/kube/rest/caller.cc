@@ -22,9 +22,8 @@ absl::Status CheckOptions(const RestOptions& options) {
   using std::chrono_literals::operator""ms;
   using std::chrono_literals::operator""s;
   if (options.attempt_timeout <= 0ms || options.call_timeout <= 0ms || options.watch_timeout < 1s ||
-      options.watch_idle_timeout <= 0ms || options.max_attempts < 1 || options.threads < 1 ||
-      options.burst < 1 || options.page_size < 0 || options.max_body_bytes == 0 ||
-      options.max_event_bytes == 0) {
+      options.watch_idle_timeout <= 0ms || options.max_attempts < 1 || options.burst < 1 ||
+      options.page_size < 0 || options.max_body_bytes == 0 || options.max_event_bytes == 0) {
     return absl::InvalidArgumentError(
         "REST client: a time-out, a bound or a number is not positive");
   }
@@ -46,9 +45,7 @@ TransportOptions TransportOptionsOf(const Config& config, const RestOptions& opt
           .client_certificate_pem = credentials.client_certificate_pem,
           .client_key_pem = credentials.client_key_pem,
           .user_agent = options.user_agent,
-          .idle_timeout = options.attempt_timeout,
-          .stream_idle_timeout = options.watch_idle_timeout,
-          .threads = options.threads};
+          .stream_idle_timeout = options.watch_idle_timeout};
 }
 
 std::string Describe(const HttpRequest& request) {
@@ -93,7 +90,7 @@ void Caller::Stop() {
   }
 }
 
-absl::StatusOr<Json> Caller::Call(HttpRequest request, bool repeatable) {
+absl::StatusOr<Json> Caller::Call(HttpRequest request, bool repeatable, const Reading& reading) {
   Json answer;
   RM_RETURN_IF_ERROR(Repeat(
       std::move(request), repeatable,
@@ -101,7 +98,7 @@ absl::StatusOr<Json> Caller::Call(HttpRequest request, bool repeatable) {
         const auto response = transport->Call(sent, options_.max_body_bytes, until);
         Outcome outcome = OutcomeOf(response, sent);
         if (!outcome.status.ok()) return outcome;
-        answer = ReadJson(response->body, options_.managed_fields);
+        answer = ReadJson(response->body, reading);
         if (answer.is_discarded()) {
           outcome.http_code = 0;
           outcome.status = absl::UnavailableError(Describe(sent) + ": the answer is no JSON");

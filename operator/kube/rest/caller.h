@@ -35,9 +35,10 @@ class Caller {
 
   const RestOptions& options() const { return options_; }
 
-  // The body of a 2xx answer; every other answer as the error that it means. A request that is not
-  // `repeatable` is sent again only where the server says that it has not acted.
-  absl::StatusOr<Json> Call(HttpRequest request, bool repeatable);
+  // The body of a 2xx answer, as much as is read of it; every other answer as the error that it
+  // means. A request that is not `repeatable` is sent again only where the server says that it has
+  // not acted.
+  absl::StatusOr<Json> Call(HttpRequest request, bool repeatable, const Reading& reading);
   // As Call, but the body as text.
   absl::StatusOr<std::string> CallText(HttpRequest request);
   absl::StatusOr<OpenStream> Open(HttpRequest request);

@@ -1,12 +1,9 @@
-// The parts of the REST client that know no connection: addresses, paths, errors, the rate, bodies.
-#include <thread>
-
+// The parts of the REST client that know no connection: addresses, paths, errors, the rate.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
 #include "operator/kube/errors.h"
-#include "operator/kube/rest/body_buffer.h"
 #include "operator/kube/rest/rate_limiter.h"
 #include "operator/kube/rest/resource_path.h"
 #include "operator/kube/rest/server_address.h"
@@ -19,10 +16,6 @@ using std::chrono_literals::operator""ms;
 using std::chrono_literals::operator""s;
 using ::testing::HasSubstr;
 using Code = absl::StatusCode;
-
-SteadyTime Soon() {
-  return SteadyTime::clock::now() + 20s;
-}
 
 TEST(ServerAddressTest, TakesAnAddressApart) {
   const auto full = *ParseServerAddress("https://[fd00::1]:6443/clusters/a/");
@@ -124,30 +117,6 @@ TEST(RateLimiterTest, TakesNoPlaceThatComesTooLate) {
   EXPECT_FALSE(limiter.Reserve(now, now + 500ms).has_value());
   EXPECT_EQ(limiter.Reserve(now, now + 1s), now + 1s);
   EXPECT_EQ(RateLimiter(0, 1).Reserve(now, now), now);
-}
-
-TEST(BodyBufferTest, GivesTheWholeBodyOrTheReason) {
-  BodyBuffer body(10);
-  EXPECT_TRUE(body.Append("12345"));
-  EXPECT_EQ(body.TakeAll(SteadyTime::clock::now()).status().code(), Code::kDeadlineExceeded);
-  EXPECT_TRUE(body.Append("67890"));
-  body.Finish(absl::OkStatus());
-  EXPECT_EQ(*body.TakeAll(Soon()), "1234567890");
-  BodyBuffer over(10);
-  EXPECT_FALSE(over.Append("12345678901"));
-  EXPECT_EQ(over.TakeAll(Soon()).status().code(), Code::kResourceExhausted);
-  BodyBuffer senseless(10);
-  EXPECT_FALSE(senseless.Append({"", static_cast<std::size_t>(-1)}));
-}
-
-TEST(BodyBufferTest, StopWakesTheReaderAndRefusesTheRest) {
-  BodyBuffer body(10);
-  absl::Status status;
-  std::thread reader([&] { status = body.TakeAll(Soon()).status(); });
-  body.Stop();
-  reader.join();
-  EXPECT_EQ(status.code(), Code::kCancelled);
-  EXPECT_FALSE(body.Append("c"));
 }
 
 }  // namespace

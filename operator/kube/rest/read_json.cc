@@ -1,108 +1,177 @@
 #include "operator/kube/rest/read_json.h"
 
+#include <algorithm>
 #include <cstddef>
-#include <cstdint>
-#include <string>
-#include <utility>
-#include <vector>
 
 #include <nlohmann/json.hpp>
 
 namespace ringmaster::kube::rest {
 namespace {
 
-// Builds the value of what the parser tells it, except the members that are to be skipped: their
-// tokens are read, and nothing is allocated for them.
-class Builder final : public nlohmann::json_sax<Json> {
+// Copies a text without the members that are not to be read.
+class Cutter {
  public:
-  Json Take() { return std::move(root_); }
+  Cutter(std::string_view text, const Reading& reading) : text_(text), reading_(reading) {}
 
-  bool null() override { return Place(nullptr); }
-  bool boolean(bool value) override { return Place(value); }
-  bool number_integer(std::int64_t value) override { return Place(value); }
-  bool number_unsigned(std::uint64_t value) override { return Place(value); }
-  bool number_float(double value, const std::string&) override { return Place(value); }
-  bool string(std::string& value) override { return Place(std::move(value)); }
-  bool binary(Json::binary_t& value) override { return Place(std::move(value)); }
-
-  bool start_object(std::size_t) override { return Begin(Json::object()); }
-  bool start_array(std::size_t) override { return Begin(Json::array()); }
-  bool end_object() override { return End(); }
-  bool end_array() override { return End(); }
-
-  bool key(std::string& name) override {
-    if (skipped_depth_ > 0) return true;
-    const Open& object = open_.back();
-    skips_next_ = object.is_metadata && name == "managedFields";
-    if (skips_next_) return true;
-    next_is_metadata_ = name == "metadata";
-    member_ = &(*object.value)[std::move(name)];
-    return true;
-  }
-
-  bool parse_error(std::size_t, const std::string&, const Json::exception&) override {
-    root_ = Json(Json::value_t::discarded);
-    return false;
+  // Nothing when brackets or quotes do not match.
+  std::optional<std::string> Cut() {
+    kept_.reserve(text_.size() / 2);
+    SkipSpace();
+    const bool whole = Next() == '{' ? CutObject(Part::kRoot) : Copy();
+    if (!whole) return std::nullopt;
+    kept_.append(text_.substr(at_));  // which the parser refuses, if it is more than space
+    return std::move(kept_);
   }
 
  private:
-  // An object or an array whose end has not come yet.
-  struct Open {
-    Json* value;
-    bool is_metadata;
-  };
+  // What an object is, and so what is cut from it.
+  enum class Part { kRoot, kItem, kMetadata, kSpec };
+  enum class Fate { kCopy, kCut, kEnter };
 
-  // Where the next value goes.
-  Json& Slot() {
-    if (open_.empty()) return root_;
-    Json& parent = *open_.back().value;
-    return parent.is_array() ? parent.emplace_back(nullptr) : *member_;
-  }
-
-  template <typename Value>
-  bool Place(Value&& value) {
-    if (skipped_depth_ > 0 || std::exchange(skips_next_, false)) return true;
-    Slot() = std::forward<Value>(value);
-    next_is_metadata_ = false;
-    return true;
-  }
-
-  bool Begin(Json empty) {
-    if (skipped_depth_ > 0 || std::exchange(skips_next_, false)) {
-      ++skipped_depth_;
-      return true;
+  Fate FateOf(Part part, std::string_view name) const {
+    const bool skips = reading_.managed_fields == ManagedFields::kSkip;
+    switch (part) {
+      case Part::kMetadata:
+        return skips && name == "managedFields" ? Fate::kCut : Fate::kCopy;
+      case Part::kSpec:
+        return std::find(reading_.spec->begin(), reading_.spec->end(), name) == reading_.spec->end()
+                   ? Fate::kCut
+                   : Fate::kCopy;
+      case Part::kRoot:
+        if (name == "items" || name == "object") return Fate::kEnter;
+        [[fallthrough]];
+      case Part::kItem:
+        if (name == "metadata" && skips) return Fate::kEnter;
+        return name == "spec" && reading_.spec ? Fate::kEnter : Fate::kCopy;
     }
-    Json& slot = Slot();
-    slot = std::move(empty);
-    open_.push_back({&slot, std::exchange(next_is_metadata_, false)});
-    return true;
+    return Fate::kCopy;
   }
 
-  bool End() {
-    if (skipped_depth_ > 0) {
-      --skipped_depth_;
-    } else {
-      open_.pop_back();
+  static Part PartOf(std::string_view name) {
+    if (name == "metadata") return Part::kMetadata;
+    return name == "spec" ? Part::kSpec : Part::kItem;
+  }
+
+  bool CutObject(Part part) {
+    bool first = true;
+    return Each('}', [&] {
+      const std::size_t begin = at_;
+      if (Next() != '"' || !SkipString()) return false;
+      const std::string_view name = text_.substr(begin + 1, at_ - begin - 2);
+      SkipSpace();
+      if (Next() != ':') return false;
+      ++at_;
+      SkipSpace();
+      const Fate fate = FateOf(part, name);
+      if (fate == Fate::kCut) return SkipValue();
+      if (!first) kept_ += ',';
+      first = false;
+      kept_.append(text_.substr(begin, name.size() + 2)) += ':';
+      if (fate == Fate::kEnter && Next() == '{') return CutObject(PartOf(name));
+      return fate == Fate::kEnter && Next() == '[' && name == "items" ? CutItems() : Copy();
+    });
+  }
+
+  bool CutItems() {
+    bool first = true;
+    return Each(']', [&] {
+      if (!first) kept_ += ',';
+      first = false;
+      return Next() == '{' ? CutObject(Part::kItem) : Copy();
+    });
+  }
+
+  // Goes through what stands between the bracket here and its closing one, between commas.
+  template <typename One>
+  bool Each(char closing, const One& one) {
+    kept_ += text_[at_++];
+    SkipSpace();
+    if (Next() != closing) {
+      while (true) {
+        if (!one()) return false;
+        SkipSpace();
+        if (Next() != ',') break;
+        ++at_;
+        SkipSpace();
+      }
+      if (Next() != closing) return false;
     }
+    ++at_;
+    kept_ += closing;
     return true;
   }
 
-  Json root_;
-  std::vector<Open> open_;
-  Json* member_ = nullptr;  // of the innermost object: the one whose name came last
-  bool next_is_metadata_ = false;
-  bool skips_next_ = false;
-  std::size_t skipped_depth_ = 0;  // of what is open within the value that is skipped
+  bool Copy() {
+    const std::size_t begin = at_;
+    if (!SkipValue()) return false;
+    kept_.append(text_.substr(begin, at_ - begin));
+    return true;
+  }
+
+  bool SkipValue() {
+    const std::size_t begin = at_;
+    if (Next() == '"') return SkipString();
+    if (Next() == '{' || Next() == '[') return SkipBrackets();
+    at_ = std::min(text_.find_first_of(",]} \t\r\n", at_), text_.size());
+    return at_ > begin;
+  }
+
+  bool SkipBrackets() {
+    std::string open;  // the closing ones that are to come
+    do {
+      switch (Next()) {
+        case '{':
+          open += '}';
+          break;
+        case '[':
+          open += ']';
+          break;
+        case '}':
+        case ']':
+          if (open.back() != Next()) return false;
+          open.pop_back();
+          break;
+        case '"':
+          if (!SkipString()) return false;
+          continue;
+        default:
+          break;
+      }
+      ++at_;
+    } while (!open.empty() && at_ < text_.size());
+    return open.empty();
+  }
+
+  bool SkipString() {
+    for (++at_; at_ < text_.size(); ++at_) {
+      if (text_[at_] == '\\') {
+        ++at_;
+      } else if (text_[at_] == '"') {
+        ++at_;
+        return true;
+      }
+    }
+    return false;
+  }
+
+  void SkipSpace() { at_ = std::min(text_.find_first_not_of(" \t\r\n", at_), text_.size()); }
+  char Next() const { return at_ < text_.size() ? text_[at_] : '\0'; }
+
+  const std::string_view text_;
+  const Reading& reading_;
+  std::size_t at_ = 0;
+  std::string kept_;
 };
 
 }  // namespace
 
-Json ReadJson(std::string_view text, ManagedFields managed_fields) {
-  if (managed_fields == ManagedFields::kRead)
-    return Json::parse(text, nullptr, /*allow_exceptions=*/false);
-  Builder builder;
-  Json::sax_parse(text, &builder);
-  return builder.Take();
+Json ReadJson(std::string_view text, const Reading& reading) {
+  const auto parse = [](std::string_view part) {
+    return Json::parse(part, nullptr, /*allow_exceptions=*/false);
+  };
+  if (reading.managed_fields == ManagedFields::kRead && !reading.spec) return parse(text);
+  const std::optional<std::string> kept = Cutter(text, reading).Cut();
+  return kept ? parse(*kept) : Json(Json::value_t::discarded);
 }
 
 }  // namespace ringmaster::kube::rest

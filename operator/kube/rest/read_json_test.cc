@@ -4,6 +4,7 @@
 #include <iterator>
 #include <random>
 #include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -12,7 +13,7 @@ namespace ringmaster::kube::rest {
 namespace {
 
 Json Lean(std::string_view text) {
-  return ReadJson(text, ManagedFields::kSkip);
+  return ReadJson(text, {.managed_fields = ManagedFields::kSkip, .spec = {}});
 }
 
 TEST(ReadJsonTest, LeavesOutTheManagedFieldsOfEveryObjectInTheText) {
@@ -37,12 +38,37 @@ TEST(ReadJsonTest, KeepsWhatIsOnlyCalledSo) {
 
 TEST(ReadJsonTest, ReadsEverythingWhereItIsToldTo) {
   const char* text = R"({"metadata": {"managedFields": [1]}})";
-  EXPECT_EQ(ReadJson(text, ManagedFields::kRead), Json::parse(text));
+  EXPECT_EQ(ReadJson(text, {}), Json::parse(text));
+}
+
+TEST(ReadJsonTest, ReadsNoMoreOfSpecThanItIsTold) {
+  const Reading reading{.managed_fields = ManagedFields::kRead,
+                        .spec = std::vector<std::string>{"nodeName", "schedulingGroup"}};
+  const auto lean = [&](std::string_view text) { return ReadJson(text, reading); };
+  const char* pod = R"({"metadata": {"managedFields": [1], "name": "a\\\\"}, "spec":
+    {"a": "}\"]", "nodeName" : "n", "containers": [{"spec": {"x": [1, 2]}}], "schedulingGroup": {"b": {}}},
+    "status": {"spec": {"a": 1}}})";
+  const char* rest = R"({"metadata": {"managedFields": [1], "name": "a\\\\"},
+    "spec": {"nodeName": "n", "schedulingGroup": {"b": {}}}, "status": {"spec": {"a": 1}}})";
+  EXPECT_EQ(lean(pod), Json::parse(rest));
+  const auto event = [](std::string_view object) {
+    return R"({"type": "ADDED", "object": )" + std::string(object) + "}";
+  };
+  EXPECT_EQ(lean(event(pod)), Json::parse(event(rest)));
+  const auto list = [](std::string_view item) {
+    return R"({"metadata": {"resourceVersion": "7"}, "items": [)" + std::string(item) + ", 1, " +
+           std::string(item) + "]}";
+  };
+  EXPECT_EQ(lean(list(pod)), Json::parse(list(rest)));
+  EXPECT_EQ(lean(R"({"spec": "a"})"), Json::parse(R"({"spec": "a"})"));
+  EXPECT_EQ(lean(R"({"spec": {}, "items": []})"), Json::parse(R"({"spec": {}, "items": []})"));
 }
 
 TEST(ReadJsonTest, TakesWhatIsNoJsonForDiscarded) {
   for (const char* text :
-       {"", "{", "[1,", R"({"a" 1})", "nul", R"({"metadata": {"managedFields": [}})", "{}x"}) {
+       {"", "{", "[1,", R"({"a" 1})", "nul", R"({"metadata": {"managedFields": [}})", "{}x",
+        R"({"metadata": {"managedFields": "})", R"({"metadata": {"managedFields": [{]}]}})",
+        R"({"items": [{},]})", R"({"a": 1,})", R"({"a": "\)"}) {
     EXPECT_TRUE(Lean(text).is_discarded()) << text;
   }
 }

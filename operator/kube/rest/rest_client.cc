@@ -110,9 +110,17 @@ absl::StatusOr<Json> RestClient::GetPath(std::string_view path) {
   return answer;
 }
 
+Reading RestClient::ReadingOf(const ResourceType& type) const {
+  const RestOptions& options = caller_->options();
+  Reading reading{.managed_fields = options.managed_fields, .spec = {}};
+  if (type == kPod) reading.spec = options.pod_spec;
+  return reading;
+}
+
 absl::StatusOr<Json> RestClient::Get(const ResourceType& type, const ObjectKey& key) {
   RM_ASSIGN_OR_RETURN(std::string path, ObjectPath(type, key));
-  return caller_->Call({.method = "GET", .path = std::move(path)}, /*repeatable=*/true);
+  return caller_->Call({.method = "GET", .path = std::move(path)}, /*repeatable=*/true,
+                       ReadingOf(type));
 }
 
 absl::StatusOr<ObjectList> RestClient::List(const ResourceType& type, std::string_view ns,
@@ -130,7 +138,7 @@ absl::StatusOr<ObjectList> RestClient::ListPage(const ResourceType& type, std::s
                           .Add("limit", options.limit == 0 ? "" : std::to_string(options.limit))
                           .Add("continue", options.continue_token);
   RM_ASSIGN_OR_RETURN(Json answer, caller_->Call({.method = "GET", .path = path + query.text()},
-                                                 /*repeatable=*/true));
+                                                 /*repeatable=*/true, ReadingOf(type)));
   return ParseList(type, path, std::move(answer));
 }
 
@@ -175,7 +183,7 @@ absl::StatusOr<std::unique_ptr<WatchStream>> RestClient::Watch(const ResourceTyp
       caller_->Open({.method = "GET", .path = CollectionPath(type, ns) + query.text()}));
   const SteadyTime cut = SteadyTime::clock::now() + timeout + kWatchGrace;
   return std::make_unique<RestWatch>(std::move(stream), "watch of " + type.Qualified(), cut,
-                                     caller_->options().managed_fields);
+                                     ReadingOf(type));
 }
 
 absl::StatusOr<Json> RestClient::Create(const ResourceType& type, const Json& object) {
@@ -188,20 +196,20 @@ absl::StatusOr<Json> RestClient::Create(const ResourceType& type, const Json& ob
   RM_ASSIGN_OR_RETURN(HttpRequest request,
                       WithBody("POST", CollectionPath(type, key.ns), kJson, object));
   // Repeated, it finds the name taken; a name that the server makes up would be another each time.
-  return caller_->Call(std::move(request), /*repeatable=*/!key.name.empty());
+  return caller_->Call(std::move(request), /*repeatable=*/!key.name.empty(), ReadingOf(type));
 }
 
 absl::StatusOr<Json> RestClient::Update(const ResourceType& type, const Json& object) {
   RM_ASSIGN_OR_RETURN(std::string path, ObjectPath(type, KeyOf(object)));
   RM_ASSIGN_OR_RETURN(HttpRequest request, WithBody("PUT", std::move(path), kJson, object));
-  return caller_->Call(std::move(request), /*repeatable=*/true);
+  return caller_->Call(std::move(request), /*repeatable=*/true, ReadingOf(type));
 }
 
 absl::StatusOr<Json> RestClient::Patch(const ResourceType& type, const ObjectKey& key,
                                        const Json& patch) {
   RM_ASSIGN_OR_RETURN(std::string path, ObjectPath(type, key));
   RM_ASSIGN_OR_RETURN(HttpRequest request, WithBody("PATCH", std::move(path), kMergePatch, patch));
-  return caller_->Call(std::move(request), /*repeatable=*/true);
+  return caller_->Call(std::move(request), /*repeatable=*/true, ReadingOf(type));
 }
 
 absl::StatusOr<Json> RestClient::PatchStatus(const ResourceType& type, const ObjectKey& key,
@@ -211,7 +219,7 @@ absl::StatusOr<Json> RestClient::PatchStatus(const ResourceType& type, const Obj
   RM_ASSIGN_OR_RETURN(const std::string path, ObjectPath(type, key));
   const Json patch = {{"metadata", {{"resourceVersion", resource_version}}}, {"status", status}};
   RM_ASSIGN_OR_RETURN(HttpRequest request, WithBody("PATCH", path + "/status", kMergePatch, patch));
-  return caller_->Call(std::move(request), /*repeatable=*/true);
+  return caller_->Call(std::move(request), /*repeatable=*/true, ReadingOf(type));
 }
 
 absl::StatusOr<Json> RestClient::Apply(const ResourceType& type, const Json& object,
@@ -222,7 +230,7 @@ absl::StatusOr<Json> RestClient::Apply(const ResourceType& type, const Json& obj
       Query().Add("fieldManager", options.field_manager).Add("force", options.force ? "true" : "");
   RM_ASSIGN_OR_RETURN(HttpRequest request,
                       WithBody("PATCH", path + query.text(), kApplyPatch, object));
-  return caller_->Call(std::move(request), /*repeatable=*/true);
+  return caller_->Call(std::move(request), /*repeatable=*/true, ReadingOf(type));
 }
 
 absl::Status RestClient::Delete(const ResourceType& type, const ObjectKey& key,
@@ -230,7 +238,7 @@ absl::Status RestClient::Delete(const ResourceType& type, const ObjectKey& key,
   RM_ASSIGN_OR_RETURN(std::string path, ObjectPath(type, key));
   RM_ASSIGN_OR_RETURN(HttpRequest request,
                       WithBody("DELETE", std::move(path), kJson, DeleteBody(options)));
-  return caller_->Call(std::move(request), /*repeatable=*/true).status();
+  return caller_->Call(std::move(request), /*repeatable=*/true, ReadingOf(type)).status();
 }
 
 absl::Status RestClient::Scale(const ResourceType& type, const ObjectKey& key,
@@ -238,7 +246,7 @@ absl::Status RestClient::Scale(const ResourceType& type, const ObjectKey& key,
   RM_ASSIGN_OR_RETURN(const std::string path, ObjectPath(type, key));
   const Json patch = {{"spec", {{"replicas", replicas}}}};
   RM_ASSIGN_OR_RETURN(HttpRequest request, WithBody("PATCH", path + "/scale", kMergePatch, patch));
-  return caller_->Call(std::move(request), /*repeatable=*/true).status();
+  return caller_->Call(std::move(request), /*repeatable=*/true, ReadingOf(type)).status();
 }
 
 }  // namespace ringmaster::kube::rest

@@ -13,9 +13,9 @@
 // stored one). A Create of a given name may report it as kAlreadyExists, which its callers resolve
 // by the owner's UID. A Create with generateName is never repeated.
 //
-// Threads: calls block their caller. Their sockets are served by cpprestsdk's pool, which all
-// clients of a process share; the first Connect sizes it. Each open watch or log holds one
-// connection of its own, which the thread that reads it drives. No exception leaves.
+// Threads: calls block their caller, who drives the connection; the client has no thread of its
+// own. Connections are kept for the next call. Each open watch or log holds one of its own, which
+// the thread that reads it drives. No exception leaves.
 //
 // Memory: a body is refused beyond max_body_bytes, a watch event beyond max_event_bytes. A reader
 // that lags behind its watch stops the socket, not the memory from growing.
@@ -26,8 +26,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -63,15 +65,15 @@ struct RestOptions {
   int burst = 1000;
   // kSkip: no answer and no event has metadata.managedFields, which take long to read.
   ManagedFields managed_fields = ManagedFields::kRead;
+  // Of pods no answer and no event has more members of spec than these. Nothing: all of it. An
+  // object that was read so must not be written back as a whole.
+  std::optional<std::vector<std::string>> pod_spec;
   // Items in one response of a List without a limit; the pages are joined.
   std::int64_t page_size = 500;
 
   // Bounds on memory.
   std::size_t max_body_bytes = std::size_t{256} << 20;
   std::size_t max_event_bytes = std::size_t{8} << 20;
-
-  // Threads of cpprestsdk's pool. The first Connect of a process decides.
-  int threads = 4;
 };
 
 class Caller;
@@ -126,6 +128,7 @@ class RestClient final : public Client, public TokenReviewer {
  private:
   explicit RestClient(std::unique_ptr<Caller> caller);
 
+  Reading ReadingOf(const ResourceType& type) const;
   absl::StatusOr<ObjectList> ListPage(const ResourceType& type, std::string_view ns,
                                       const ListOptions& options);
   absl::StatusOr<ObjectList> ListAll(const ResourceType& type, std::string_view ns,

@@ -4,7 +4,9 @@
 
 #include <atomic>
 #include <chrono>
+#include <future>
 #include <thread>
+#include <vector>
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -103,8 +105,30 @@ TEST_F(RestClientTest, SendsTheTokenAndKeepsTheConnection) {
   EXPECT_EQ(requests[0].target, "/api/v1/namespaces/default/pods/a");
   EXPECT_EQ(requests[0].headers.at("authorization"), std::string("Bearer ") + kToken);
   EXPECT_EQ(requests[0].headers.at("host"), fmt::format("127.0.0.1:{}", server_.port()));
-  // A connection is kept a moment after its answer is there, so that the next call may miss it.
-  EXPECT_LE(Connections(), 4);
+  EXPECT_EQ(Connections(), 1);
+}
+
+TEST_F(RestClientTest, KeepsTheConnectionsOfCallsThatWereUnderWayAtOnce) {
+  constexpr int kAtOnce = 3;
+  std::atomic<int> arrived{0};
+  server_.Otherwise([&](ServedRequest& request) {
+    ++arrived;
+    while (arrived < kAtOnce) std::this_thread::yield();
+    Object()(request);
+  });
+  const auto client = Connect();
+  std::vector<std::thread> callers;
+  for (int i = 0; i < kAtOnce; ++i)
+    callers.emplace_back([&] { EXPECT_TRUE(client->Get(kPod, kKey).ok()); });
+  for (std::thread& caller : callers) caller.join();
+  for (int i = 0; i < 10; ++i) ASSERT_TRUE(client->Get(kPod, kKey).ok());
+  EXPECT_EQ(Connections(), kAtOnce);
+}
+
+TEST_F(RestClientTest, SendsNoPathThatWouldBreakTheRequest) {
+  const auto status = Connect()->GetPath("/version HTTP/1.1\r\nX-Admin: yes").status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
+  EXPECT_TRUE(server_.requests().empty());
 }
 
 TEST_F(RestClientTest, ReachesAnIPv6Address) {
@@ -166,7 +190,7 @@ TEST_F(RestClientTest, GivesUpOnAServerThatSaysNothing) {
   const auto status = Connect(options)->Get(kPod, kKey).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded) << status;
   EXPECT_LT(std::chrono::steady_clock::now() - begin, 10s);
-  EXPECT_EQ(server_.requests().size(), 2u);
+  EXPECT_EQ(server_.AwaitRequests(2, kPatience), 2u);
   ExpectNoSecret(status);
 }
 
@@ -183,6 +207,21 @@ TEST_F(RestClientTest, GivesUpOnAServerThatSendsOneByteAtATime) {
   EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded) << status;
 }
 
+TEST_F(RestClientTest, GivesUpOnAServerThatNeverStopsSending) {
+  RestOptions options = Quick();
+  options.attempt_timeout = 300ms;
+  options.max_attempts = 1;
+  server_.Otherwise([](ServedRequest& request) {
+    request.Send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n");
+    // Many bytes, little text: what ends it is not the bound of the body.
+    const std::string chunk = "1;" + std::string(4000, 'x') + "\r\n \r\n";
+    while (request.Send(chunk)) continue;
+    request.Close();
+  });
+  const auto status = Connect(options)->Get(kPod, kKey).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded) << status;
+}
+
 TEST_F(RestClientTest, WaitsAsLongAsTheServerAsks) {
   server_.Script({StatusAnswer(429, "TooManyRequests", "Retry-After: 1\r\n"), Object()});
   const auto begin = std::chrono::steady_clock::now();
@@ -192,8 +231,7 @@ TEST_F(RestClientTest, WaitsAsLongAsTheServerAsks) {
 }
 
 TEST_F(RestClientTest, DoesNotWaitBeyondItsDeadline) {
-  RestOptions options = Quick();
-  options.call_timeout = 2s;
+  const RestOptions options = Quick();
   server_.Otherwise(StatusAnswer(429, "TooManyRequests", "Retry-After: 60\r\n"));
   const auto status = Connect(options)->Get(kPod, kKey).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << status;
@@ -291,6 +329,25 @@ TEST_F(RestClientTest, MakesUpNoSecondNameWhenAKeptConnectionEnds) {
   unnamed["metadata"]["generateName"] = "a-";
   EXPECT_EQ(client->Create(kPod, unnamed).status().code(), absl::StatusCode::kUnavailable);
   EXPECT_EQ(server_.requests().size(), 2u);
+}
+
+TEST_F(RestClientTest, SendsNothingOverAKeptConnectionThatTheServerIsKnownToHaveClosed) {
+  const auto client = Connect();
+  std::promise<void> closed;
+  server_.Script({[&](ServedRequest& request) {
+                    Object()(request);
+                    request.Close();
+                    closed.set_value();
+                  },
+                  Object()});
+  ASSERT_TRUE(client->Get(kPod, kKey).ok());
+  ASSERT_EQ(closed.get_future().wait_for(kPatience), std::future_status::ready);
+  Json unnamed = Pod("");  // a call that is not made twice
+  unnamed["metadata"].erase("name");
+  unnamed["metadata"]["generateName"] = "a-";
+  const auto created = client->Create(kPod, unnamed);
+  EXPECT_TRUE(created.ok()) << created.status();
+  EXPECT_EQ(Connections(), 2);
 }
 
 class CountedToken : public CredentialSource {

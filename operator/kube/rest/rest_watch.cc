@@ -26,12 +26,8 @@ std::optional<WatchEventType> TypeOf(const std::string& name) {
 
 }  // namespace
 
-RestWatch::RestWatch(OpenStream stream, std::string what, SteadyTime cut,
-                     ManagedFields managed_fields)
-    : stream_(std::move(stream)),
-      what_(std::move(what)),
-      cut_(cut),
-      managed_fields_(managed_fields) {}
+RestWatch::RestWatch(OpenStream stream, std::string what, SteadyTime cut, Reading reading)
+    : stream_(std::move(stream)), what_(std::move(what)), cut_(cut), reading_(std::move(reading)) {}
 
 absl::StatusOr<WatchEvent> RestWatch::Next(std::chrono::milliseconds timeout) {
   if (!end_.ok()) return end_;
@@ -51,7 +47,7 @@ absl::StatusOr<WatchEvent> RestWatch::Next(std::chrono::milliseconds timeout) {
 }
 
 absl::StatusOr<WatchEvent> RestWatch::Parse(const std::string& line) const {
-  Json parsed = ReadJson(line, managed_fields_);
+  Json parsed = ReadJson(line, reading_);
   const std::string type = parsed.is_discarded() ? "" : FindString(parsed, {"type"});
   const Json* object = type.empty() ? nullptr : Find(parsed, {"object"});
   if (object == nullptr || !object->is_object()) {

@@ -14,7 +14,7 @@ namespace ringmaster::kube::rest {
 class RestWatch : public WatchStream {
  public:
   // `what` is for messages: "watch of pods". The watch is cut at `cut`.
-  RestWatch(OpenStream stream, std::string what, SteadyTime cut, ManagedFields managed_fields);
+  RestWatch(OpenStream stream, std::string what, SteadyTime cut, Reading reading);
 
   absl::StatusOr<WatchEvent> Next(std::chrono::milliseconds timeout) override;
   void Stop() override;
@@ -26,7 +26,7 @@ class RestWatch : public WatchStream {
   const OpenStream stream_;
   const std::string what_;
   const SteadyTime cut_;
-  const ManagedFields managed_fields_;
+  const Reading reading_;
   absl::Status end_;  // once it is over
 };
 

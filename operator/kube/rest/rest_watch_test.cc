@@ -148,7 +148,7 @@ TEST_F(RestWatchTest, GarbageEndsTheStream) {
 
 TEST_F(RestWatchTest, ASilentServerEndsNothingBeforeItsTime) {
   RestOptions options = Quick();
-  options.watch_idle_timeout = 500ms;
+  options.watch_idle_timeout = 3s;
   server_.Otherwise(Stream({}));
   Connect(options);
   const auto stream = Watch();
@@ -167,7 +167,7 @@ TEST_F(RestWatchTest, AServerThatDoesNotEvenBeginIsGivenUp) {
   Connect(options);
   const auto stream = client_->Watch(kPod, "", {.resource_version = "1"});
   EXPECT_EQ(stream.status().code(), absl::StatusCode::kDeadlineExceeded) << stream.status();
-  EXPECT_EQ(server_.requests().size(), 2u);
+  EXPECT_EQ(server_.AwaitRequests(2, kPatience), 2u);
 }
 
 TEST_F(RestWatchTest, StopWakesTheReaderAndClosesTheConnection) {

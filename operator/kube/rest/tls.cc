@@ -18,7 +18,6 @@ struct Free {
   void operator()(X509* certificate) const { X509_free(certificate); }
   void operator()(X509_STORE* store) const { X509_STORE_free(store); }
   void operator()(EVP_PKEY* key) const { EVP_PKEY_free(key); }
-  void operator()(SSL_CTX* context) const { SSL_CTX_free(context); }
   void operator()(ASN1_OCTET_STRING* address) const { ASN1_OCTET_STRING_free(address); }
 };
 template <typename T>
@@ -85,12 +84,16 @@ absl::StatusOr<std::shared_ptr<TlsSetup>> TlsSetup::Create(TlsOptions options) {
   setup->peer_is_address_ =
       Owned<ASN1_OCTET_STRING>(a2i_IPADDRESS(setup->options_.peer.c_str())) != nullptr;
   ERR_clear_error();
-  const Owned<SSL_CTX> probe(SSL_CTX_new(TLS_client_method()));
-  RM_RETURN_IF_ERROR(setup->Configure(probe.get()));
+  setup->context_.reset(SSL_CTX_new(TLS_client_method()));
+  RM_RETURN_IF_ERROR(setup->Configure());
   return setup;
 }
 
-absl::Status TlsSetup::Configure(SSL_CTX* context) const {
+absl::Status TlsSetup::Configure() {
+  SSL_CTX* const context = context_.get();
+  SSL_CTX_set_verify(context, options_.insecure_skip_verify ? SSL_VERIFY_NONE : SSL_VERIFY_PEER,
+                     nullptr);
+  SSL_CTX_set_cert_verify_callback(context, &TlsSetup::VerifyPeer, this);
   SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION);
   X509_VERIFY_PARAM* parameters = SSL_CTX_get0_param(context);
   const int set = peer_is_address_
@@ -106,20 +109,16 @@ absl::Status TlsSetup::Configure(SSL_CTX* context) const {
   return ShowCertificate(context, options_.client_certificate_pem, options_.client_key_pem);
 }
 
-bool TlsSetup::Apply(SSL_CTX* context) {
-  SSL_CTX_set_cert_verify_callback(context, &TlsSetup::VerifyPeer, this);
-  if (Configure(context).ok()) return true;
-  SSL_CTX_set_cert_verify_callback(
-      context, [](X509_STORE_CTX*, void*) { return 0; }, nullptr);
-  return false;
+SSL_CTX* TlsSetup::ShareContext() const {
+  SSL_CTX_up_ref(context_.get());
+  return context_.get();
 }
 
 void TlsSetup::NameServer(SSL* connection) const {
   if (!peer_is_address_) SSL_set_tlsext_host_name(connection, options_.peer.c_str());
 }
 
-// In place of the whole verification, because the HTTP library sets a callback of its own on each
-// connection, which knows no addresses and no other name than the URL's.
+// In place of the whole verification, to keep why a certificate was refused.
 int TlsSetup::VerifyPeer(X509_STORE_CTX* chain, void* self) {
   X509_STORE_CTX_set_verify_cb(chain, [](int ok, X509_STORE_CTX*) { return ok; });
   const int verified = X509_verify_cert(chain);

@@ -1,5 +1,5 @@
-// What a TLS connection to the API server trusts, and what it shows: set on each new connection's
-// context.
+// What TLS connections to the API server trust, and what they show: one context of OpenSSL's, which
+// all of a transport's connections share.
 //
 // The server's certificate is checked by OpenSSL alone, for the name or the address that was asked
 // for; with an authority given, the system's authorities are not trusted.
@@ -22,17 +22,17 @@ struct TlsOptions {
   std::string ca_pem;
   std::string client_certificate_pem;
   std::string client_key_pem;
+  bool insecure_skip_verify = false;
 };
 
-// Thread-safe. Must outlive the handshakes of the contexts that it has set up.
+// Thread-safe. Must outlive the handshakes of its connections.
 class TlsSetup {
  public:
   // kInvalidArgument names the certificate or key that cannot be read, or does not fit the other.
   static absl::StatusOr<std::shared_ptr<TlsSetup>> Create(TlsOptions options);
 
-  // Sets up a context. Returns false, and the context then lets no handshake succeed, when OpenSSL
-  // fails at what Create has found to be good.
-  bool Apply(SSL_CTX* context);
+  // The context, of which the caller frees its reference.
+  SSL_CTX* ShareContext() const;
   // Names the server in the handshake, unless it is an address.
   void NameServer(SSL* connection) const;
 
@@ -42,11 +42,16 @@ class TlsSetup {
  private:
   explicit TlsSetup(TlsOptions options) : options_(std::move(options)) {}
 
-  absl::Status Configure(SSL_CTX* context) const;
+  struct FreeContext {
+    void operator()(SSL_CTX* context) const { SSL_CTX_free(context); }
+  };
+
+  absl::Status Configure();
   static int VerifyPeer(X509_STORE_CTX* chain, void* self);
 
   const TlsOptions options_;
   bool peer_is_address_ = false;
+  std::unique_ptr<SSL_CTX, FreeContext> context_;
   std::mutex mutex_;
   std::string problem_;  // guarded by mutex_
 };

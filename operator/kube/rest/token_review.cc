@@ -49,7 +49,7 @@ absl::StatusOr<PodIdentity> RestClient::ReviewToken(std::string_view token,
                                        .path = CollectionPath(kTokenReview, ""),
                                        .content_type = "application/json",
                                        .body = review.dump(-1, ' ', false, kReplaceBadText)},
-                                      /*repeatable=*/true);
+                                      /*repeatable=*/true, {});
   if (absl::IsUnauthenticated(reviewed.status())) {
     // It is this program that is not known, which says nothing of the token's owner.
     return absl::UnavailableError("TokenReview: " + Message(reviewed.status()));

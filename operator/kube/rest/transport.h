@@ -1,15 +1,12 @@
 // HTTP to one server: requests with a deadline, over connections that are kept, and answers that
-// are read line by line (line_connection.h). This is where cpprestsdk is; nothing of it is seen
-// here, and no exception leaves.
+// are read line by line (line_connection.h). Each call is made by the thread that asks for it
+// (http_connection.h); no exception leaves.
 //
-// What cpprestsdk does on its own: it keeps connections in a pool, drops those that are idle for 30
-// to 60 seconds, and makes a request again on a new connection when a pooled one turns out to have
-// been closed by the server. What it does not do, and this does: a deadline for a whole request
-// (its time-out is for each read), a bound on the body, IPv6 addresses in URLs, verification of the
-// server's certificate for an address, trusting the cluster's authority only, and saying why a
-// handshake failed.
+// As many connections are open as calls are under way at once. One that is idle for 30 seconds is
+// closed when the next call looks for one. When a kept one turns out to have been closed by the
+// server before anything of an answer came, the request is made again on a new one.
 //
-// Thread-safe. Destroying it is CancelAll.
+// Thread-safe. Destroying it is CancelAll; calls must have returned by then.
 #ifndef RINGMASTER_OPERATOR_KUBE_REST_TRANSPORT_H_
 #define RINGMASTER_OPERATOR_KUBE_REST_TRANSPORT_H_
 
@@ -32,9 +29,7 @@ struct TransportOptions {
   std::string client_certificate_pem;
   std::string client_key_pem;
   std::string user_agent;
-  std::chrono::milliseconds idle_timeout{30'000};          // for each read and write of a call
   std::chrono::milliseconds stream_idle_timeout{100'000};  // for each read of a stream
-  int threads = 4;  // of the process's pool; the first transport decides
 };
 
 struct HttpRequest {
@@ -90,8 +85,7 @@ class Transport {
   virtual absl::StatusOr<StreamResponse> Open(const HttpRequest& request,
                                               std::size_t max_line_bytes, SteadyTime deadline) = 0;
 
-  // Ends what is under way, with kCancelled or kUnavailable, and waits, within a bound, until
-  // cpprestsdk is done with it.
+  // Ends what is under way, and whatever is asked for later, with kCancelled.
   virtual void CancelAll() = 0;
 };
 
