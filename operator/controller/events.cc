@@ -39,11 +39,21 @@ std::string CutMessage(const std::string& text) {
 EventRecorder::EventRecorder(kube::Client& client, const Clock& clock, std::string component)
     : client_(client), clock_(clock), component_(std::move(component)) {}
 
+void EventRecorder::Tell(const kube::ResourceType& type, const kube::Json& object,
+                         const EventNote& note) {
+  Record(type, object, note).IgnoreError();
+}
+
 absl::Status EventRecorder::Record(const kube::ResourceType& type, const kube::Json& object,
                                    const EventNote& note) {
-  const kube::ObjectKey key{kube::Namespace(object), EventName(object, note)};
+  return Write(Make(type, object, note));
+}
+
+kube::Json EventRecorder::Make(const kube::ResourceType& type, const kube::Json& object,
+                               const EventNote& note) const {
   const std::string now = kube::MetaTime(clock_.Now());
-  kube::Json event = kube::NewObject(kube::kEvent, key);
+  kube::Json event =
+      kube::NewObject(kube::kEvent, {kube::Namespace(object), EventName(object, note)});
   event["involvedObject"] = {{"apiVersion", type.ApiVersion()},
                              {"kind", std::string(type.kind)},
                              {"namespace", kube::Namespace(object)},
@@ -57,17 +67,25 @@ absl::Status EventRecorder::Record(const kube::ResourceType& type, const kube::J
   event["firstTimestamp"] = now;
   event["lastTimestamp"] = now;
   event["count"] = 1;
+  return event;
+}
+
+absl::Status EventRecorder::Write(const kube::Json& event) {
   absl::Status status = client_.Create(kube::kEvent, event).status();
-  if (status.code() == absl::StatusCode::kAlreadyExists) status = CountAgain(key);
+  if (status.code() == absl::StatusCode::kAlreadyExists) status = CountAgain(event);
   if (!status.ok()) {
-    log::Warning(
-        "an event was not recorded",
-        {{"object", kube::KeyOf(object).ToString()}, {"reason", note.reason}, {"error", status}});
+    log::Warning("an event was not recorded",
+                 {{"object", kube::FindString(event, {"involvedObject", "name"})},
+                  {"namespace", kube::Namespace(event)},
+                  {"reason", kube::FindString(event, {"reason"})},
+                  {"error", status}});
   }
   return status;
 }
 
-absl::Status EventRecorder::CountAgain(const kube::ObjectKey& key) {
+absl::Status EventRecorder::CountAgain(const kube::Json& again) {
+  const kube::ObjectKey key = kube::KeyOf(again);
+  const std::int64_t more = kube::FindInt(again, {"count"}).value_or(1);
   absl::Status status;
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     RM_ASSIGN_OR_RETURN(const kube::Json event, client_.Get(kube::kEvent, key));
@@ -75,8 +93,8 @@ absl::Status EventRecorder::CountAgain(const kube::ObjectKey& key) {
     status = client_
                  .Patch(kube::kEvent, key,
                         {{"metadata", {{"resourceVersion", kube::ResourceVersion(event)}}},
-                         {"count", count + 1},
-                         {"lastTimestamp", kube::MetaTime(clock_.Now())}})
+                         {"count", count + more},
+                         {"lastTimestamp", again["lastTimestamp"]}})
                  .status();
     if (status.code() != absl::StatusCode::kAborted) return status;
   }

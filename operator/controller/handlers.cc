@@ -11,11 +11,13 @@ using KeyOfInterest = std::function<std::optional<ObjectKey>(const kube::Json& o
 
 // Enqueues for the state before and after: an object that moves from one owner to another concerns
 // both.
-Handler Enqueue(WorkQueue& queue, KeyOfInterest find, Duration gather = {}) {
-  return [&queue, find = std::move(find), gather](const ObjectPtr& before, const ObjectPtr& after) {
+Handler Enqueue(WorkQueue& queue, KeyOfInterest find, Gather gather = {}) {
+  return [&queue, find = std::move(find), gather = std::move(gather)](const ObjectPtr& before,
+                                                                      const ObjectPtr& after) {
+    const Duration wait = gather ? gather() : Duration(0);
     for (const ObjectPtr& object : {before, after}) {
       if (object == nullptr) continue;
-      if (const auto key = find(*object)) queue.AddAfter(*key, gather);
+      if (const auto key = find(*object)) queue.AddAfter(*key, wait);
     }
   };
 }
@@ -26,7 +28,7 @@ Handler EnqueueSelf(WorkQueue& queue) {
   return Enqueue(queue, [](const kube::Json& object) { return kube::KeyOf(object); });
 }
 
-Handler EnqueueController(WorkQueue& queue, const kube::ResourceType& owner, Duration gather) {
+Handler EnqueueController(WorkQueue& queue, const kube::ResourceType& owner, Gather gather) {
   const auto controller = [owner](const kube::Json& object) -> std::optional<ObjectKey> {
     const kube::Json* reference = kube::ControllerOf(object);
     if (reference == nullptr || kube::FindString(*reference, {"kind"}) != owner.kind ||
@@ -35,7 +37,7 @@ Handler EnqueueController(WorkQueue& queue, const kube::ResourceType& owner, Dur
     }
     return ObjectKey{kube::Namespace(object), kube::FindString(*reference, {"name"})};
   };
-  return Enqueue(queue, controller, gather);
+  return Enqueue(queue, controller, std::move(gather));
 }
 
 Handler EnqueueByLabel(WorkQueue& queue, std::string label) {

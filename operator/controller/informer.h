@@ -168,8 +168,9 @@ IndexFunction IndexByOwnerUid();  // the controller's uid
 // Handlers that put a key into a queue (which must outlive the informer) for each change.
 Handler EnqueueSelf(WorkQueue& queue);
 // The controller of the object, if it is of this kind: its name in the object's namespace. Changes
-// within `gather` of the first one share its pass.
-Handler EnqueueController(WorkQueue& queue, const kube::ResourceType& owner, Duration gather = {});
+// within what `gather` says at the first one share its pass; each has its own where it is empty.
+using Gather = std::function<Duration()>;
+Handler EnqueueController(WorkQueue& queue, const kube::ResourceType& owner, Gather gather = {});
 // The name that a label holds, in the object's namespace.
 Handler EnqueueByLabel(WorkQueue& queue, std::string label);
 

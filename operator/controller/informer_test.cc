@@ -217,7 +217,8 @@ TEST_F(InformerTest, ChangesThatComeTogetherShareOnePassOfTheirOwner) {
   FakeClock clock;
   WorkQueue queue(clock);
   Informer informer(client_, kConfigMap, {});
-  informer.AddHandler(EnqueueController(queue, kube::kTrainingJob, kGather));
+  informer.AddHandler(
+      EnqueueController(queue, kube::kTrainingJob, [wait = Duration(kGather)] { return wait; }));
   for (const char* name : {"first", "second"}) {
     Json child = kube::NewObject(kConfigMap, {"ns", name});
     kube::AddOwnerReference(child, kube::OwnerReference(kube::kTrainingJob, job));

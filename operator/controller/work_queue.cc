@@ -48,13 +48,27 @@ std::optional<ObjectKey> WorkQueue::Get() {
   std::unique_lock lock(mutex_);
   while (!shut_down_) {
     if (auto key = Pop()) return key;
-    if (delayed_.empty()) {
-      changed_.wait(lock);
-    } else {
-      changed_.wait_for(lock, delayed_.begin()->first - clock_.SteadyNow());
-    }
+    Await(lock);
   }
   return std::nullopt;
+}
+
+void WorkQueue::Await(std::unique_lock<std::mutex>& lock) {
+  if (delayed_.empty() || one_waits_until_due_) {
+    ++sleepers_;
+    changed_.wait(lock);
+    --sleepers_;
+    return;
+  }
+  one_waits_until_due_ = true;
+  due_changed_.wait_for(lock, delayed_.begin()->first - clock_.SteadyNow());
+  one_waits_until_due_ = false;
+}
+
+// One of those who wait. Who was woken already may be counted still: it wakes the next one itself
+// where it leaves something (Pop).
+void WorkQueue::Wake() {
+  (sleepers_ > 0 ? changed_ : due_changed_).notify_one();
 }
 
 void WorkQueue::Done(const ObjectKey& key) {
@@ -62,7 +76,7 @@ void WorkQueue::Done(const ObjectKey& key) {
   active_.erase(key);
   if (dirty_.contains(key)) {
     ready_.push_back(key);
-    changed_.notify_one();
+    Wake();
   }
 }
 
@@ -70,6 +84,7 @@ void WorkQueue::ShutDown() {
   const std::lock_guard lock(mutex_);
   shut_down_ = true;
   changed_.notify_all();
+  due_changed_.notify_all();
 }
 
 std::size_t WorkQueue::Depth() const {
@@ -83,10 +98,15 @@ std::optional<SteadyTime> WorkQueue::NextDue() const {
   return delayed_.begin()->first;
 }
 
-void WorkQueue::AddReady(const ObjectKey& key) {
-  if (shut_down_ || !dirty_.insert(key).second || active_.contains(key)) return;
+// Whether it can be handed out from now on.
+bool WorkQueue::PushReady(const ObjectKey& key) {
+  if (shut_down_ || !dirty_.insert(key).second || active_.contains(key)) return false;
   ready_.push_back(key);
-  changed_.notify_one();
+  return true;
+}
+
+void WorkQueue::AddReady(const ObjectKey& key) {
+  if (PushReady(key)) Wake();
 }
 
 void WorkQueue::AddDelayed(const ObjectKey& key, Duration delay) {
@@ -99,7 +119,9 @@ void WorkQueue::AddDelayed(const ObjectKey& key, Duration delay) {
     it->second = due;
   }
   delayed_.emplace(due, key);
-  changed_.notify_one();
+  if (delayed_.begin()->second != key) return;
+  // The next to be due: who waits for that waits for another time, or somebody begins to.
+  (one_waits_until_due_ ? due_changed_ : changed_).notify_one();
 }
 
 void WorkQueue::PromoteDue() {
@@ -108,7 +130,7 @@ void WorkQueue::PromoteDue() {
     const ObjectKey key = delayed_.begin()->second;
     delayed_.erase(delayed_.begin());
     due_.erase(key);
-    AddReady(key);
+    PushReady(key);
   }
 }
 
@@ -120,6 +142,8 @@ std::optional<ObjectKey> WorkQueue::Pop() {
   ready_.pop_front();
   dirty_.erase(key);
   active_.insert(key);
+  // For the next key that is ready, or to wait for the next that is due.
+  if (!ready_.empty() || (!delayed_.empty() && !one_waits_until_due_)) Wake();
   return key;
 }
 

@@ -66,6 +66,9 @@ class WorkQueue {
 
  private:
   // All need mutex_.
+  void Wake();
+  void Await(std::unique_lock<std::mutex>& lock);
+  bool PushReady(const ObjectKey& key);
   void AddReady(const ObjectKey& key);
   void AddDelayed(const ObjectKey& key, Duration delay);
   void PromoteDue();
@@ -74,8 +77,13 @@ class WorkQueue {
   const Clock& clock_;
   const Backoff backoff_;
   mutable std::mutex mutex_;
+  // Of those who wait for a key, one waits until the next delayed one is due. The others sleep on
+  // when it is: each key wakes one of them.
   std::condition_variable changed_;
-  bool shut_down_ = false;                // guarded by mutex_, as is all below
+  std::condition_variable due_changed_;  // for that one
+  bool shut_down_ = false;               // guarded by mutex_, as is all below
+  int sleepers_ = 0;                     // who wait on changed_
+  bool one_waits_until_due_ = false;
   std::deque<ObjectKey> ready_;           // in order, no key twice
   std::unordered_set<ObjectKey> dirty_;   // wants a pass: in ready_, or in active_ and added again
   std::unordered_set<ObjectKey> active_;  // handed out

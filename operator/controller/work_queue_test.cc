@@ -1,6 +1,8 @@
 #include "operator/controller/work_queue.h"
 
 #include <atomic>
+#include <random>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -171,6 +173,39 @@ TEST(WorkQueueThreadsTest, AWaitingReaderGetsADelayedKeyWhenItIsDue) {
   queue.AddAfter(kA, milliseconds(5));  // earlier than what the reader waits for
   reader.join();
   EXPECT_EQ(got, kA);
+}
+
+TEST(WorkQueueThreadsTest, EveryKeyComesWhenItIsDueWhoeverWaits) {
+  constexpr int kKeys = 300;
+  const auto seed = std::random_device()();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937 random(seed);
+  WorkQueue queue(SystemClock());
+  std::atomic<int> come = 0;
+  std::vector<std::thread> workers;
+  for (int i = 0; i < 4; ++i) {
+    workers.emplace_back([&] {
+      while (const auto key = queue.Get()) {
+        ++come;
+        queue.Done(*key);
+      }
+    });
+  }
+  const auto deadline = std::chrono::steady_clock::now() + seconds(20);
+  for (int batch = 0; batch < 20; ++batch) {
+    for (int k = 0; k < kKeys / 20; ++k) {
+      const ObjectKey key{std::to_string(batch), std::to_string(k)};
+      queue.AddAfter(key, std::chrono::microseconds(random() % 4000));
+    }
+    // Once with all readers at rest, once in the middle of their work.
+    const int expected = batch % 2 == 0 ? (batch + 1) * (kKeys / 20) : 0;
+    while (come < expected && std::chrono::steady_clock::now() < deadline)
+      std::this_thread::yield();
+  }
+  while (come < kKeys && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
+  EXPECT_EQ(come, kKeys);
+  queue.ShutDown();
+  for (std::thread& worker : workers) worker.join();
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 #include "operator/manager/executor.h"
 
+#include <algorithm>
+#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
@@ -28,6 +30,12 @@ bool IsWrite(const reconcile::Action& action) {
          !std::holds_alternative<reconcile::SendCommand>(action);
 }
 
+bool CreatesPods(const reconcile::Decision& decision) {
+  return std::any_of(decision.actions.begin(), decision.actions.end(), [](const auto& action) {
+    return std::holds_alternative<reconcile::CreatePod>(action);
+  });
+}
+
 Json StatusOf(const Json& job) {
   const Json* status = kube::Find(job, {"status"});
   return status == nullptr ? Json::object() : *status;
@@ -35,21 +43,24 @@ Json StatusOf(const Json& job) {
 
 }  // namespace
 
-Executor::Executor(kube::Client& client, WorkerLink& link, controller::EventRecorder& recorder,
-                   OwnWrites& own_writes, MadePods& made_pods, int parallel)
+Executor::Executor(kube::Client& client, WorkerLink& link, controller::EventSink& events,
+                   OwnWrites& own_writes, MadePods& made_pods, Rush& rush, int parallel)
     : client_(client),
       link_(link),
-      recorder_(recorder),
+      events_(events),
       own_writes_(own_writes),
       made_pods_(made_pods),
+      rush_(rush),
       parallel_(parallel) {}
 
 absl::Status Executor::Execute(const Json& job, const reconcile::Decision& decision,
                                CallMeter& meter) {
+  std::optional<Rush::Creation> creation;
+  if (CreatesPods(decision)) creation.emplace(rush_);
   RM_RETURN_IF_ERROR(StoreStatus(job, decision, meter));
   TellWorkers(kube::KeyOf(job), decision);
   const absl::Status written = Write(job, decision, meter);
-  RecordEvents(job, decision, written.ok(), meter);
+  TellEvents(job, decision, written.ok());
   return written;
 }
 
@@ -63,7 +74,7 @@ absl::Status Executor::StoreStatus(const Json& job, const reconcile::Decision& d
   absl::StatusOr<Json> stored =
       meter.Time([&] { return client_.PatchStatus(kube::kTrainingJob, key, patch, version); });
   if (absl::IsInvalidArgument(stored.status()) || absl::IsPermissionDenied(stored.status()))
-    return StatusRefused(job, stored.status(), meter);
+    return StatusRefused(job, stored.status());
   RM_RETURN_IF_ERROR(stored.status());
   own_writes_.Record(key, version, std::make_shared<const Json>(*std::move(stored)));
   return absl::OkStatus();
@@ -71,18 +82,17 @@ absl::Status Executor::StoreStatus(const Json& job, const reconcile::Decision& d
 
 // What the operator has made of the job is refused, not what the job asks for. The status cannot
 // say so: an event does.
-absl::Status Executor::StatusRefused(const Json& job, const absl::Status& why, CallMeter& meter) {
+absl::Status Executor::StatusRefused(const Json& job, const absl::Status& why) {
   const std::string words = Message(why);
-  Record(
-      job,
+  events_.Tell(
+      kube::kTrainingJob, job,
       {.type = controller::EventType::kWarning,
        .reason = reconcile::kReasonStatusRefused,
        .message = fmt::format(
            "The API server refuses the job's status: {}. Nothing is done for the job until it is "
            "taken; it is tried again. See whether a policy of the cluster or the operator's role "
            "forbids it, and whether the definition of TrainingJob is of the operator's version.",
-           words)},
-      meter);
+           words)});
   return kube::WithReason(
       absl::InternalError(fmt::format("the job's status is refused: {}", words)),
       reconcile::kReasonStatusRefused);
@@ -185,20 +195,15 @@ absl::Status Executor::DeleteThis(const kube::ResourceType& type, const kube::Ob
   return deleted;
 }
 
-void Executor::RecordEvents(const Json& job, const reconcile::Decision& decision, bool written,
-                            CallMeter& meter) {
+void Executor::TellEvents(const Json& job, const reconcile::Decision& decision, bool written) {
   for (const reconcile::Action& action : decision.actions) {
     const auto* event = std::get_if<reconcile::RecordEvent>(&action);
     if (event == nullptr || (event->tells_of_writes && !written)) continue;
     const auto type =
         event->warning ? controller::EventType::kWarning : controller::EventType::kNormal;
-    Record(job, {.type = type, .reason = event->reason, .message = event->message}, meter);
+    events_.Tell(kube::kTrainingJob, job,
+                 {.type = type, .reason = event->reason, .message = event->message});
   }
-}
-
-// Best effort: the recorder logs what it cannot record.
-void Executor::Record(const Json& job, const controller::EventNote& note, CallMeter& meter) {
-  meter.Time([&] { return recorder_.Record(kube::kTrainingJob, job, note); }).IgnoreError();
 }
 
 }  // namespace ringmaster::manager

@@ -5,7 +5,7 @@
 //      there;
 //   2. the workers are told: the round that is stored now, then commands;
 //   3. pods, services and pod groups are created and deleted, several at a time;
-//   4. events are recorded.
+//   4. events are told.
 //
 // Creation is safe to repeat. A pod's name holds the incarnation that the status holds, so
 // AlreadyExists is either our own pod, which the cache has not shown yet, or another's, which is an
@@ -22,6 +22,7 @@
 #include "operator/manager/call_meter.h"
 #include "operator/manager/made_pods.h"
 #include "operator/manager/own_writes.h"
+#include "operator/manager/rush.h"
 #include "operator/manager/worker_link.h"
 #include "operator/reconcile/decision.h"
 
@@ -32,8 +33,8 @@ class Executor {
  public:
   // All references must outlive the executor. At most `parallel` calls are in flight for one
   // decision; 1 keeps their order.
-  Executor(kube::Client& client, WorkerLink& link, controller::EventRecorder& recorder,
-           OwnWrites& own_writes, MadePods& made_pods, int parallel);
+  Executor(kube::Client& client, WorkerLink& link, controller::EventSink& events,
+           OwnWrites& own_writes, MadePods& made_pods, Rush& rush, int parallel);
 
   // `job` is the object that the decision was computed from. The first error; kAborted when the
   // status was stale, in which case nothing has happened; kInvalidArgument when the API refuses a
@@ -45,7 +46,7 @@ class Executor {
  private:
   absl::Status StoreStatus(const kube::Json& job, const reconcile::Decision& decision,
                            CallMeter& meter);
-  absl::Status StatusRefused(const kube::Json& job, const absl::Status& why, CallMeter& meter);
+  absl::Status StatusRefused(const kube::Json& job, const absl::Status& why);
   void TellWorkers(const kube::ObjectKey& key, const reconcile::Decision& decision);
   absl::Status Write(const kube::Json& job, const reconcile::Decision& decision, CallMeter& meter);
   absl::Status WriteOne(const kube::Json& job, const reconcile::Action& action);
@@ -55,15 +56,14 @@ class Executor {
   absl::Status GroupRefused(const absl::Status& written);
   absl::Status DeleteThis(const kube::ResourceType& type, const kube::ObjectKey& key,
                           const std::string& uid);
-  void RecordEvents(const kube::Json& job, const reconcile::Decision& decision, bool written,
-                    CallMeter& meter);
-  void Record(const kube::Json& job, const controller::EventNote& note, CallMeter& meter);
+  void TellEvents(const kube::Json& job, const reconcile::Decision& decision, bool written);
 
   kube::Client& client_;
   WorkerLink& link_;
-  controller::EventRecorder& recorder_;
+  controller::EventSink& events_;
   OwnWrites& own_writes_;
   MadePods& made_pods_;
+  Rush& rush_;
   const int parallel_;
 };
 

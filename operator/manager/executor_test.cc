@@ -88,7 +88,8 @@ class ExecutorTest : public ::testing::Test {
   OwnWrites own_writes_;
   controller::Informer pods_{client_, kube::kPod, {}};
   MadePods made_pods_{pods_, clock_};
-  Executor executor_{client_, link_, recorder_, own_writes_, made_pods_, /*parallel=*/1};
+  Rush rush_{clock_};
+  Executor executor_{client_, link_, recorder_, own_writes_, made_pods_, rush_, /*parallel=*/1};
   Json job_;
 };
 
@@ -188,6 +189,20 @@ TEST_F(ExecutorTest, ARefusedResizeOfAPodGroupIsNoFaultOfThePodTemplateEither) {
   EXPECT_EQ(client_.Pending(), 0);
 }
 
+TEST_F(ExecutorTest, ARushIsOnFromTheStatusBeforeThePodsToTheLastPod) {
+  std::vector<bool> during;
+  client_.SetObserver([&](const kube::testing::Call&) { during.push_back(rush_.IsOn()); });
+  reconcile::Decision counts = Round(1);
+  ASSERT_TRUE(Execute(counts).ok());
+  EXPECT_THAT(during, ElementsAre(false)) << "no pod is created";
+  job_ = store_->Get(kube::kTrainingJob, kJob).value();
+  during.clear();
+  reconcile::Decision decision = Round(2);
+  decision.actions = {Create("a"), Create("b")};
+  ASSERT_TRUE(Execute(decision).ok());
+  EXPECT_THAT(during, ElementsAre(true, true, true));
+}
+
 TEST_F(ExecutorTest, TakesItsOwnPodForCreatedWhenOnlyTheAnswerWasLost) {
   client_.FailNext({.verb = Verb::kCreate, .type = "pods"}, absl::UnavailableError("cut off"), 0, 1,
                    kube::testing::Moment::kAfter);
@@ -264,7 +279,7 @@ TEST_F(ExecutorTest, DoesNotFailForAnEventThatCannotBeRecorded) {
 }
 
 TEST_F(ExecutorTest, WritesSeveralAtOnceWhenItMay) {
-  Executor executor(client_, link_, recorder_, own_writes_, made_pods_, /*parallel=*/4);
+  Executor executor(client_, link_, recorder_, own_writes_, made_pods_, rush_, /*parallel=*/4);
   reconcile::Decision decision;
   for (const char* name : {"a", "b", "c", "d"}) decision.actions.push_back(Create(name));
   client_.SetObserver(nullptr);  // the story has no lock

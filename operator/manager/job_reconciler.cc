@@ -35,8 +35,8 @@ std::optional<reconcile::Refusal> RefusalOf(const absl::Status& done) {
 }  // namespace
 
 JobReconciler::JobReconciler(Caches caches, WorkerLink& link, Executor& executor,
-                             OwnWrites& own_writes, MadePods& made_pods, const Clock& clock,
-                             Options options)
+                             OwnWrites& own_writes, MadePods& made_pods, const Rush& rush,
+                             const Clock& clock, Options options)
     : caches_(caches),
       link_(link),
       executor_(executor),
@@ -44,7 +44,7 @@ JobReconciler::JobReconciler(Caches caches, WorkerLink& link, Executor& executor
       made_pods_(made_pods),
       clock_(clock),
       options_(std::move(options)),
-      pace_(options_.status_interval, clock),
+      pace_(options_.status_interval, clock, rush),
       memory_(clock) {}
 
 const GangCache* JobReconciler::ServedGang() const {

@@ -15,6 +15,7 @@
 #include "operator/manager/executor.h"
 #include "operator/manager/job_memory.h"
 #include "operator/manager/made_pods.h"
+#include "operator/manager/rush.h"
 #include "operator/manager/status_pace.h"
 #include "operator/reconcile/observed.h"
 
@@ -38,7 +39,8 @@ class JobReconciler : public controller::Reconciler {
     const std::vector<GangCache>& gangs;   // the preferred first
   };
 
-  // Told after each pass what it took without its API calls, and whether it made any. Thread-safe.
+  // Told after each pass what processor time its thread took (CallMeter::own), and whether it
+  // called the API. Thread-safe.
   using OnPass = std::function<void(Duration own, bool called)>;
   // Asked before a job is ended for what its object holds. Where it is not OK the job stays as it
   // is, and the pass is tried again: what cannot be read may be of another version's schema.
@@ -53,7 +55,7 @@ class JobReconciler : public controller::Reconciler {
 
   // All references must outlive the reconciler.
   JobReconciler(Caches caches, WorkerLink& link, Executor& executor, OwnWrites& own_writes,
-                MadePods& made_pods, const Clock& clock, Options options);
+                MadePods& made_pods, const Rush& rush, const Clock& clock, Options options);
 
   // Retry: a write failed or was stale. A pod that the API refuses for what it is ends the job,
   // with the API's words in its status; where it refuses a write for what may change (a quota, a

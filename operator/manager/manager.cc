@@ -9,6 +9,7 @@ namespace ringmaster::manager {
 namespace {
 
 constexpr char kComponent[] = "ringmaster-operator";
+constexpr int kGatherInRush = 10;
 
 controller::Trim IfSmall(const ManagerOptions& options, controller::Trim trim) {
   return options.small_caches ? std::move(trim) : controller::Trim();
@@ -25,6 +26,18 @@ controller::Informer::Options Owned(const ManagerOptions& options, const Clock& 
           .label_selector = contract::kLabelJob,
           .clock = &clock,
           .trim = IfSmall(options, std::move(trim))};
+}
+
+// Where events are recorded beside the passes.
+std::unique_ptr<controller::EventQueue> MakeEventQueue(const ManagerOptions& options,
+                                                       controller::EventRecorder& recorder,
+                                                       const Clock& clock, const Rush& rush) {
+  if (!options.events_beside) return nullptr;
+  return std::make_unique<controller::EventQueue>(
+      recorder, clock,
+      controller::EventQueue::Options{.yields = [&rush] { return rush.IsOn(); },
+                                      .patience = kLongestRush,
+                                      .observer = options.on_event});
 }
 
 // Asked for all at once, so that the one that the cluster serves is known when passes begin.
@@ -47,12 +60,14 @@ Manager::Manager(ManagerOptions options, kube::Client& client, WorkerLink& link,
       pods_(client, kube::kPod, Owned(options, clock, TrimPod)),
       services_(client, kube::kService, Owned(options, clock, TrimService)),
       gangs_(MakeGangCaches(options, client, clock)),
+      rush_(clock),
       recorder_(client, clock, kComponent),
+      events_(MakeEventQueue(options, recorder_, clock, rush_)),
       own_writes_(IfSmall(options, TrimJob)),
       made_pods_(pods_, clock, IfSmall(options, TrimPod)),
-      executor_(client, link, recorder_, own_writes_, made_pods_, options.parallel_writes),
+      executor_(client, link, Events(), own_writes_, made_pods_, rush_, options.parallel_writes),
       reconciler_({.jobs = jobs_, .services = services_, .gangs = gangs_}, link, executor_,
-                  own_writes_, made_pods_, clock,
+                  own_writes_, made_pods_, rush_, clock,
                   {.settings = options.settings,
                    .status_interval = options.status_interval,
                    .on_pass = options.on_pass,
@@ -66,14 +81,28 @@ Manager::Manager(ManagerOptions options, kube::Client& client, WorkerLink& link,
     made_pods_.Seen(after == nullptr ? *before : *after);
   });
   controller_.AddInformer(jobs_);
-  Keep(pods_, options.gather);
+  Keep(pods_,
+       [this, gather = options.gather] { return rush_.IsOn() ? kGatherInRush * gather : gather; });
   Keep(services_, {});
   for (const GangCache& cache : gangs_) Keep(*cache.groups, {});
 }
 
-void Manager::Keep(controller::Informer& owned, Duration gather) {
+void Manager::Stop() {
+  controller_.Stop();
+}
+
+void Manager::WriteEvents() {
+  if (events_ != nullptr) events_->Stop();
+}
+
+controller::EventSink& Manager::Events() {
+  if (events_ != nullptr) return *events_;
+  return recorder_;
+}
+
+void Manager::Keep(controller::Informer& owned, controller::Gather gather) {
   owned.AddIndex(kOwnerIndex, controller::IndexByOwnerUid());
-  owned.AddHandler(controller::EnqueueController(queue_, kube::kTrainingJob, gather));
+  owned.AddHandler(controller::EnqueueController(queue_, kube::kTrainingJob, std::move(gather)));
   controller_.AddInformer(owned);
 }
 

@@ -13,6 +13,7 @@
 #define RINGMASTER_OPERATOR_MANAGER_MANAGER_H_
 
 #include <chrono>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,7 @@
 #include "absl/status/statusor.h"
 #include "common/clock.h"
 #include "operator/controller/controller.h"
+#include "operator/controller/event_queue.h"
 #include "operator/controller/events.h"
 #include "operator/controller/informer.h"
 #include "operator/controller/work_queue.h"
@@ -27,6 +29,7 @@
 #include "operator/manager/executor.h"
 #include "operator/manager/job_reconciler.h"
 #include "operator/manager/own_writes.h"
+#include "operator/manager/rush.h"
 #include "operator/manager/worker_link.h"
 #include "operator/reconcile/settings.h"
 
@@ -45,8 +48,13 @@ struct ManagerOptions {
   JobReconciler::OnPass on_pass;                       // may be empty
   JobReconciler::Confirm confirm;                      // may be empty
   Duration status_interval{};  // the least time between writes that say nothing new
-  // How long a job's pass waits for more changes of its pods, which come by the worker.
+  // How long a job's pass waits for more changes of its pods, which come by the worker; ten times
+  // as long while pods are being created.
   Duration gather{};
+  // Events are recorded beside the passes (event_queue.h), and wait while pods are being created.
+  // Off: a pass records its own, and its end is theirs.
+  bool events_beside = false;
+  controller::EventQueue::Observer on_event;  // what came of each, where they are; may be empty
   bool small_caches = false;   // for a cluster's many objects; see controller/informer.h
   controller::Handler on_job;  // told of each change of a job; may be empty
 };
@@ -59,7 +67,10 @@ class Manager {
   // Returns once the caches are filled and passes run.
   absl::Status Start() { return controller_.Start(); }
   // Returns when no pass runs any more. Idempotent; also done on destruction.
-  void Stop() { controller_.Stop(); }
+  void Stop();
+  // After Stop: returns when the events have been recorded, or have had their time. That may come
+  // when another leads already. Idempotent; also done on destruction.
+  void WriteEvents();
 
   // Instead of Start, without threads: pumps the informers and runs every pass that is due by the
   // clock, until nothing is left. See Controller::RunUntilIdle.
@@ -77,14 +88,17 @@ class Manager {
   const reconcile::GangApi* gang() const { return reconciler_.gang(); }
 
  private:
-  void Keep(controller::Informer& owned, Duration gather);
+  controller::EventSink& Events();
+  void Keep(controller::Informer& owned, controller::Gather gather);
 
   controller::WorkQueue queue_;
   controller::Informer jobs_;
   controller::Informer pods_;
   controller::Informer services_;
   std::vector<GangCache> gangs_;
+  Rush rush_;
   controller::EventRecorder recorder_;
+  std::unique_ptr<controller::EventQueue> events_;  // null where passes record their own
   OwnWrites own_writes_;
   MadePods made_pods_;
   Executor executor_;

@@ -62,18 +62,33 @@ bool MayBeToldLater(const TrainingJobStatus& before, const TrainingJobStatus& af
 Duration StatusPace::WaitFor(const kube::ObjectKey& job,
                              const std::optional<TrainingJobStatus>& before,
                              const reconcile::Decision& decision) {
-  if (interval_ <= Duration(0) || !decision.status || decision.status == before) return {};
+  if (interval_ <= Duration(0) || !decision.status) return {};
   const SteadyTime now = clock_.SteadyNow();
   const std::lock_guard lock(mutex_);
+  if (decision.status == before) {
+    // What waited has become untrue again.
+    if (const auto known = jobs_.find(job); known != jobs_.end()) known->second.waits.reset();
+    return {};
+  }
   const auto [known, first] = jobs_.try_emplace(job);
   Job& mine = known->second;
   if (!first && before && MayWait(decision) && MayBeToldLater(*before, *decision.status)) {
-    if (!mine.turn) mine.turn = TakeTurn(mine.written, now);
-    if (now < *mine.turn)
-      return std::chrono::duration_cast<Duration>(*mine.turn - now) + Duration(1);
+    if (const Duration wait = WaitOf(mine, now); wait > Duration(0)) return wait;
   }
-  mine = {.written = now, .turn = std::nullopt};
+  mine = {.written = now, .waits = std::nullopt, .turn = std::nullopt};
   return {};
+}
+
+Duration StatusPace::WaitOf(Job& job, SteadyTime now) {
+  const bool begins = !job.waits;
+  if (begins) job.waits = now;
+  const bool yields = now - *job.waits < kLongestRush && rush_.IsOn();
+  // Turns that were not used in time would come to all jobs at once.
+  if ((begins || yields) && job.turn && *job.turn <= now) job.turn.reset();
+  if (yields) return interval_;
+  if (!job.turn) job.turn = TakeTurn(job.written, now);
+  if (now >= *job.turn) return {};
+  return std::chrono::duration_cast<Duration>(*job.turn - now) + Duration(1);
 }
 
 SteadyTime StatusPace::TakeTurn(SteadyTime written, SteadyTime now) {

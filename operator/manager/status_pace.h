@@ -5,9 +5,10 @@
 // nothing but counts, words, and whether all pods run by now, waits for its turn and is then made
 // anew: an interval after the job's last write at least, and so long that all jobs' counts together
 // take a tenth of the time, but no longer than makes four of them in an interval, and for sixty
-// intervals at most. Where pods run, the round that their workers form is told soon, and at once.
-// Everything else is carried out at once: any other condition that turns or has another reason, a
-// round, an incident, whatever is to be created, deleted, sent or recorded.
+// intervals at most. While pods are being created (rush.h) no turn comes, for ten seconds at most.
+// Where pods run, the round that their workers form is told soon, and at once. Everything else is
+// carried out at once: any other condition that turns or has another reason, a round, an incident,
+// whatever is to be created, deleted, sent or recorded.
 //
 // What it remembers are times of writes; a process that has forgotten them writes at once.
 //
@@ -21,6 +22,7 @@
 
 #include "common/clock.h"
 #include "operator/kube/types.h"
+#include "operator/manager/rush.h"
 #include "operator/reconcile/decision.h"
 
 namespace ringmaster::manager {
@@ -32,8 +34,9 @@ bool MayBeToldLater(const training::v1alpha1::TrainingJobStatus& before,
 
 class StatusPace {
  public:
-  // An interval of zero writes everything at once.
-  StatusPace(Duration interval, const Clock& clock) : interval_(interval), clock_(clock) {}
+  // An interval of zero writes everything at once. The references must outlive the pace.
+  StatusPace(Duration interval, const Clock& clock, const Rush& rush)
+      : interval_(interval), clock_(clock), rush_(rush) {}
 
   // How long the decision, which was made for a job with status `before`, is to wait; 0 when it is
   // to be carried out, which is then taken as done.
@@ -48,13 +51,17 @@ class StatusPace {
  private:
   struct Job {
     SteadyTime written;
-    std::optional<SteadyTime> turn;  // of what waits
+    std::optional<SteadyTime> waits;  // since when
+    std::optional<SteadyTime> turn;   // of what waits
   };
 
-  SteadyTime TakeTurn(SteadyTime written, SteadyTime now);  // needs mutex_
+  // Both need mutex_.
+  Duration WaitOf(Job& job, SteadyTime now);
+  SteadyTime TakeTurn(SteadyTime written, SteadyTime now);
 
   const Duration interval_;
   const Clock& clock_;
+  const Rush& rush_;
   std::mutex mutex_;
   Duration last_call_{};  // guarded by mutex_, as are the next
   SteadyTime free_{};     // from when on no turn is taken

@@ -1,6 +1,7 @@
 #include "operator/manager/status_pace.h"
 
 #include <algorithm>
+#include <memory>
 
 #include <gtest/gtest.h>
 
@@ -35,7 +36,8 @@ class StatusPaceTest : public ::testing::Test {
   }
 
   FakeClock clock_;
-  StatusPace pace_{milliseconds(1000), clock_};
+  Rush rush_{clock_};
+  StatusPace pace_{milliseconds(1000), clock_, rush_};
 };
 
 TEST_F(StatusPaceTest, CountsAndWordsWaitForTheirTurn) {
@@ -61,6 +63,39 @@ TEST_F(StatusPaceTest, CountsOfAllJobsTogetherTakeATenthOfTheTime) {
   }
   EXPECT_LE(written, 100'000 / 200 + 1);
   EXPECT_GE(written, 100'000 / 200 - kJobs) << "the time is used";
+}
+
+TEST_F(StatusPaceTest, WhatHasBecomeUntrueAgainHasNotWaited) {
+  EXPECT_EQ(Wait(Status(0), To(Status(1))), Duration(0));
+  const Rush::Creation creation(rush_);
+  EXPECT_GT(Wait(Status(1), To(Status(2))), Duration(0));
+  EXPECT_EQ(Wait(Status(1), To(Status(1))), Duration(0));
+  clock_.Advance(milliseconds(20'000));
+  EXPECT_GT(Wait(Status(1), To(Status(2))), Duration(0)) << "it waits from now on";
+}
+
+TEST_F(StatusPaceTest, CountsWaitWhilePodsAreCreatedButNotForEver) {
+  EXPECT_EQ(Wait(Status(0), To(Status(1))), Duration(0));
+  clock_.Advance(milliseconds(5000));
+  auto creation = std::make_unique<Rush::Creation>(rush_);
+  EXPECT_GT(Wait(Status(1), To(Status(2))), Duration(0));
+  clock_.Advance(milliseconds(5000));
+  EXPECT_GT(Wait(Status(1), To(Status(3))), Duration(0));
+  clock_.Advance(milliseconds(5001));
+  EXPECT_EQ(Wait(Status(1), To(Status(3))), Duration(0)) << "however long pods are created";
+  clock_.Advance(milliseconds(5000));
+  EXPECT_GT(Wait(Status(3), To(Status(4))), Duration(0));
+  creation.reset();
+  clock_.Advance(milliseconds(1000));
+  EXPECT_EQ(Wait(Status(3), To(Status(5))), Duration(0)) << "no pods are created any more";
+}
+
+TEST_F(StatusPaceTest, WhatIsNewIsToldWhilePodsAreCreated) {
+  const Rush::Creation creation(rush_);
+  EXPECT_EQ(Wait(Status(0), To(Status(1))), Duration(0));
+  TrainingJobStatus formed = Status(1);
+  formed.round = 1;
+  EXPECT_EQ(Wait(Status(1), To(formed)), Duration(0));
 }
 
 TEST_F(StatusPaceTest, EachJobHasItsTurn) {
@@ -153,7 +188,7 @@ TEST_F(StatusPaceTest, AFirstStatusAndAJobThatWasForgottenAreWrittenAtOnce) {
 }
 
 TEST_F(StatusPaceTest, WithoutAnIntervalNothingWaits) {
-  StatusPace at_once(Duration(0), clock_);
+  StatusPace at_once(Duration(0), clock_, rush_);
   EXPECT_EQ(at_once.WaitFor(kJob, Status(0), To(Status(1))), Duration(0));
   EXPECT_EQ(at_once.WaitFor(kJob, Status(1), To(Status(2))), Duration(0));
 }

@@ -15,7 +15,8 @@ using kube::Json;
 constexpr char kLastApplied[] = "kubectl.kubernetes.io/last-applied-configuration";
 
 // A copy of these members of an object; of anything else a copy.
-Json Only(const Json& object, std::initializer_list<std::string_view> members) {
+template <typename Members = std::initializer_list<std::string_view>>
+Json Only(const Json& object, const Members& members) {
   if (!object.is_object()) return object;
   Json kept = Json::object();
   for (const std::string_view member : members) {
@@ -83,7 +84,7 @@ Json TrimJob(const Json& job) {
 
 Json TrimPod(const Json& pod) {
   return Trimmed(pod, [](const std::string& name, const Json& value) {
-    if (name == "spec") return Only(value, {"nodeName", "schedulingGroup"});
+    if (name == "spec") return Only(value, kPodSpecRead);
     return name == "status" ? TrimPodStatus(value) : value;
   });
 }

@@ -6,13 +6,16 @@
 #ifndef RINGMASTER_OPERATOR_MANAGER_TRIM_H_
 #define RINGMASTER_OPERATOR_MANAGER_TRIM_H_
 
+#include <array>
+
 #include "operator/kube/types.h"
 
 namespace ringmaster::manager {
 
 // All of it but who wrote which field, and kubectl's copy of the manifest.
 kube::Json TrimJob(const kube::Json& job);
-// Its identity and its state: hardly anything of spec.
+// Its identity and its state, and of spec no more than this.
+inline constexpr std::array<const char*, 2> kPodSpecRead = {"nodeName", "schedulingGroup"};
 kube::Json TrimPod(const kube::Json& pod);
 // Its identity.
 kube::Json TrimService(const kube::Json& service);

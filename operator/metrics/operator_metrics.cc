@@ -15,6 +15,7 @@ namespace {
 using kube::Json;
 
 constexpr std::array kResults = {"done", "requeue_after", "retry", "terminal"};
+constexpr std::array kOutcomes = {"recorded", "failed", "dropped"};
 constexpr std::array kStates = {"Pending",   "Starting",  "Running", "Restarting",
                                 "Suspended", "Succeeded", "Failed"};
 constexpr std::array kCauses = {"Code",       "OutOfMemory", "Hardware", "Hang",
@@ -68,8 +69,7 @@ std::set<int64_t> Checkpoints(const Json& job) {
 metrics::Histogram& AddOwnTime(metrics::Registry& registry, const char* calls) {
   static const auto buckets = metrics::ExponentialBuckets(0.00005, 1.35, 28);
   return registry.AddHistogram("ringmaster_operator_reconcile_own_seconds",
-                               "What a reconcile pass took without its API calls, by whether it "
-                               "made any.",
+                               "Processor time of a reconcile pass, by whether it made API calls.",
                                buckets, {{"calls", calls}});
 }
 
@@ -90,6 +90,11 @@ OperatorMetrics::OperatorMetrics(metrics::Registry& registry)
                        &registry.AddHistogram("ringmaster_operator_reconcile_seconds",
                                               "Latency of reconcile passes, by result.", buckets,
                                               {{"result", result}})};
+  }
+  for (const char* outcome : kOutcomes) {
+    events_[outcome] =
+        &registry.AddCounter("ringmaster_operator_events_total",
+                             "Kubernetes events, by what came of them.", {{"outcome", outcome}});
   }
   for (const char* state : kStates) {
     states_[state] = {
@@ -118,6 +123,11 @@ void OperatorMetrics::OnReconcile(std::string_view result, Duration latency) {
 void OperatorMetrics::OnPass(Duration own, bool called) {
   (called ? own_with_calls_ : own_without_calls_)
       .Observe(std::chrono::duration<double>(own).count());
+}
+
+void OperatorMetrics::OnEvent(std::string_view outcome) {
+  const auto counter = events_.find(outcome);
+  if (counter != events_.end()) counter->second->Increment();
 }
 
 void OperatorMetrics::OnQueueDepth(std::size_t depth) {

@@ -2,9 +2,12 @@
 //
 //   ringmaster_operator_reconcile_total{result}            passes, by what they answered
 //   ringmaster_operator_reconcile_seconds{result}          their latencies
-//   ringmaster_operator_reconcile_own_seconds{calls}       what a pass took without its API calls,
-//                                                          by whether it made any: "some", "none"
+//   ringmaster_operator_reconcile_own_seconds{calls}       processor time of a pass on its thread,
+//                                                          by whether it made API calls: "some",
+//                                                          "none"
 //   ringmaster_operator_queue_depth                        jobs that wait for a pass
+//   ringmaster_operator_events_total{outcome}              Kubernetes events: "recorded", "failed",
+//                                                          "dropped"
 //   ringmaster_operator_jobs{state}                        jobs by state
 //   ringmaster_operator_oldest_state_timestamp_seconds{state}
 //                                                          since when the job longest in it is
@@ -43,6 +46,9 @@ class OperatorMetrics : public controller::ControllerObserver {
   // A pass of a job has ended; its time without API calls.
   void OnPass(Duration own, bool called);
 
+  // What came of an event, as controller/event_queue.h says it.
+  void OnEvent(std::string_view outcome);
+
   // A change of a job; a handler of the jobs' informer. Either may be null.
   void OnJob(const kube::ObjectPtr& before, const kube::ObjectPtr& after);
 
@@ -61,6 +67,7 @@ class OperatorMetrics : public controller::ControllerObserver {
 
   std::map<std::string, Passes, std::less<>> passes_;               // by result
   std::map<std::string, metrics::Counter*, std::less<>> restarts_;  // by cause
+  std::map<std::string, metrics::Counter*, std::less<>> events_;    // by outcome
   metrics::Histogram& own_with_calls_;
   metrics::Histogram& own_without_calls_;
   metrics::Gauge& queue_depth_;

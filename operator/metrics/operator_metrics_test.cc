@@ -35,6 +35,14 @@ TEST_F(OperatorMetricsTest, PassesAreCountedByResult) {
               HasSubstr("ringmaster_operator_reconcile_seconds_count{result=\"retry\"} 1"));
 }
 
+TEST_F(OperatorMetricsTest, EventsAreCountedByWhatCameOfThem) {
+  metrics_.OnEvent("dropped");
+  EXPECT_THAT(registry_.Text(),
+              HasSubstr("ringmaster_operator_events_total{outcome=\"dropped\"} 1"));
+  EXPECT_THAT(registry_.Text(),
+              HasSubstr("ringmaster_operator_events_total{outcome=\"recorded\"} 0"));
+}
+
 TEST_F(OperatorMetricsTest, TheQueueIsAsDeepAsItWasLastSaidToBe) {
   metrics_.OnQueueDepth(3);
   EXPECT_THAT(registry_.Text(), HasSubstr("ringmaster_operator_queue_depth 3"));
