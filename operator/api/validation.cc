@@ -62,6 +62,14 @@ void CheckShards(const TrainingJobSpec& spec, Problems& problems) {
   }
 }
 
+void CheckKeepBest(const TrainingJobSpec& spec, Problems& problems) {
+  if (!spec.checkpoint.keep_best.value_or(false)) return;
+  const std::string why = spec.trainer
+                              ? WhyNeverEvaluated(*spec.trainer)
+                              : "goes by the evaluations of spec.trainer, which is missing";
+  if (!why.empty()) problems.push_back({"spec.checkpoint.keepBest", why});
+}
+
 }  // namespace
 
 std::vector<schema::Problem> Validate(const TrainingJob& job) {
@@ -69,6 +77,7 @@ std::vector<schema::Problem> Validate(const TrainingJob& job) {
   ApplyDerivedDefaults(spec);
   Problems problems = ValidateTemplate(spec.workers.template_);
   CheckProgram(spec, problems);
+  CheckKeepBest(spec, problems);
   if (spec.trainer) {
     CheckShards(spec, problems);
     for (schema::Problem& problem : ValidateTrainer(*spec.trainer))

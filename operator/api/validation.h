@@ -5,6 +5,7 @@
 #ifndef RINGMASTER_OPERATOR_API_VALIDATION_H_
 #define RINGMASTER_OPERATOR_API_VALIDATION_H_
 
+#include <string>
 #include <vector>
 
 #include <nlohmann/json_fwd.hpp>
@@ -21,6 +22,9 @@ std::vector<schema::Problem> Validate(const training::v1alpha1::TrainingJob& job
 // The part of it that concerns spec.trainer alone; paths begin with "spec.trainer". Used by
 // Validate.
 std::vector<schema::Problem> ValidateTrainer(const training::v1alpha1::TrainerConfig& trainer);
+
+// Why no evaluation is made while it trains, as the end of a message; empty where there are some.
+std::string WhyNeverEvaluated(const training::v1alpha1::TrainerConfig& trainer);
 
 // The part of that which concerns a list of layers; paths begin with
 // "spec.trainer.model.sequential". A layer that does not fit what reaches it is named with both.

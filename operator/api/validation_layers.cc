@@ -74,14 +74,24 @@ void CheckOrder(const Sequential& model, Problems& problems) {
   }
 }
 
+// The scores that a network must end with for these data, and what there are so many of.
+std::int32_t ScoresFor(const CsvData& data) {
+  return data.labels.value_or(data.classes.value_or(0));
+}
+
+std::string WhatHasScores(const CsvData& data) {
+  return data.labels ? fmt::format("{} labels (data.csv.labels)", *data.labels)
+                     : fmt::format("{} classes (data.csv.classes)", ScoresFor(data));
+}
+
 void CheckHead(const Sequential& model, const Data& data, Problems& problems) {
   if (model.layers.empty()) return;
   const std::size_t last = model.layers.size() - 1;
   const std::optional<Linear>& head = model.layers[last].linear;
-  if (!head || !data.csv || head->features == data.csv->classes) return;
-  problems.push_back({schema::Join(kLayersPath, last) + ".linear.features",
-                      fmt::format("{} scores for {} classes (data.csv.classes); make them equal",
-                                  head->features, data.csv->classes)});
+  if (!head || !data.csv || head->features == ScoresFor(*data.csv)) return;
+  problems.push_back(
+      {schema::Join(kLayersPath, last) + ".linear.features",
+       fmt::format("{} scores for {}; make them equal", head->features, WhatHasScores(*data.csv))});
 }
 
 // "[1, 8, 8]"
@@ -181,11 +191,11 @@ void CheckShapes(const Sequential& model, const CsvData& data, Problems& problem
                         misfit.message});
     return;
   }
-  if (shape == Extents{data.classes}) return;
+  if (shape == Extents{ScoresFor(data)}) return;
   problems.push_back(
-      {kLayersPath, fmt::format("the network ends with {}, but {} classes (data.csv.classes) "
-                                "need as many scores; end with a linear layer of {} features",
-                                Text(shape), data.classes, data.classes)});
+      {kLayersPath, fmt::format("the network ends with {}, but {} need as many scores; end with a "
+                                "linear layer of {} features",
+                                Text(shape), WhatHasScores(data), ScoresFor(data))});
 }
 
 }  // namespace

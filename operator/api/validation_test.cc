@@ -215,6 +215,36 @@ TEST(ValidationTest, ChecksTheTransformerAndItsData) {
                                     "alone; give data.csv")));
 }
 
+TEST(ValidationTest, TakesCustomPartsFromATrainerOfTheUsersOwnAlone) {
+  TrainingJob job = Digits();
+  job.spec.trainer->model = {.custom = Custom{.name = "mine"}};
+  job.spec.trainer->data = {.custom = Custom{.name = "mine"}};
+  job.spec.trainer->optimizer = {.custom = CustomOptimizer{.name = "mine", .learning_rate = 1}};
+  const auto refused = [](const std::string& field) {
+    return "spec.trainer." + field +
+           ".custom: only a trainer of your own knows it; name that in trainer.program";
+  };
+  EXPECT_THAT(Lines(job), ElementsAre(refused("model"), refused("data"), refused("optimizer")));
+  job.spec.trainer->program = "build/trainer";
+  EXPECT_THAT(Lines(job), IsEmpty());
+}
+
+// What a data set of the user's own holds is known when the trainer has made it.
+TEST(ValidationTest, LeavesTheShapesOfCustomPartsToTheTrainer) {
+  TrainingJob job = Digits();
+  job.spec.trainer->program = "build/trainer";
+  job.spec.trainer->data = {.custom = Custom{.name = "mine"}};
+  for (const Model& model : {Model{.zoo = Zoo{.name = "gpt-2"}}, Model{.zoo = Zoo{.name = "lenet"}},
+                             Model{.transformer = Transformer{.layers = 1, .heads = 1, .width = 8}},
+                             Model{.sequential = Sequential{.layers = {{.relu = Empty{}}}}}}) {
+    job.spec.trainer->model = model;
+    EXPECT_THAT(Lines(job), IsEmpty());
+  }
+  job.spec.trainer->model = {.custom = Custom{.name = "mine"}};
+  job.spec.trainer->data = {.text = TextData{.path = "a.txt"}};
+  EXPECT_THAT(Lines(job), IsEmpty());
+}
+
 TEST(ValidationTest, ChecksTheScheduleAndTheOptimizer) {
   TrainingJob job = Digits();
   job.spec.trainer->schedule = Schedule{.step_decay = StepDecay{.milestones = {5, 10, 10}}};
@@ -241,6 +271,74 @@ TEST(ValidationTest, ChecksTheScheduleAndTheOptimizer) {
           "spec.trainer.schedule.weightDecay[1].epoch: 1 does not come after 2",
           "spec.trainer.optimizer.lamb.beta2: must be below 1",
           "spec.trainer.optimizer.groups[0]: means no parameter; say which by names or roles"));
+}
+
+TEST(ValidationTest, ChecksThatTheMetricIsMeasuredOnTheData) {
+  TrainingJob job = Digits();
+  const auto lines = [&](Metric metric) {
+    job.spec.trainer->evaluation.metric = metric;
+    return Lines(job);
+  };
+  for (const Metric metric : {Metric::kLoss, Metric::kAccuracy, Metric::kTop5})
+    EXPECT_THAT(lines(metric), IsEmpty());
+  const std::string path = "spec.trainer.evaluation.metric: ";
+  EXPECT_THAT(lines(Metric::kPerplexity),
+              ElementsAre(path + "Perplexity is measured on text alone; take Loss"));
+  EXPECT_THAT(lines(Metric::kAuroc),
+              ElementsAre(path + "AUROC needs 2 classes, the data has 10; take Accuracy or Loss"));
+  job.spec.trainer->data.csv->classes = 5;
+  EXPECT_THAT(lines(Metric::kTop5),
+              ElementsAre(path + "Top5 needs at least 6 classes, the data has 5; take Accuracy or "
+                                 "Loss"));
+  job.spec.trainer->data.csv->classes = 2;
+  EXPECT_THAT(lines(Metric::kAuroc), IsEmpty());
+  job.spec.trainer->model = {.transformer = Transformer{.layers = 1, .heads = 4, .width = 64}};
+  job.spec.trainer->data = {.text = TextData{.path = "a.txt"}};
+  EXPECT_THAT(lines(Metric::kPerplexity), IsEmpty());
+  EXPECT_THAT(lines(Metric::kAuroc),
+              ElementsAre(path + "AUROC is measured on 2 classes or independent labels, not on "
+                                 "text; take Accuracy or Loss"));
+}
+
+TEST(ValidationTest, SeveralLabelsASampleNeedAScoreEach) {
+  TrainingJob job = Digits();
+  job.spec.trainer->data.csv->classes.reset();
+  job.spec.trainer->data.csv->labels = 14;
+  job.spec.trainer->evaluation.metric = Metric::kAuroc;
+  EXPECT_THAT(Lines(job), IsEmpty());
+  job.spec.trainer->evaluation.metric = Metric::kTop5;
+  job.spec.trainer->label_smoothing = 0.1;
+  job.spec.trainer->model = {
+      .sequential =
+          Sequential{.layers = {{.flatten = Empty{}}, {.linear = Linear{.features = 10}}}}};
+  EXPECT_THAT(Lines(job),
+              ElementsAre("spec.trainer.model.sequential.layers[1].linear.features: 10 scores for "
+                          "14 labels (data.csv.labels); make them equal",
+                          "spec.trainer.evaluation.metric: Top5 is measured on data with classes "
+                          "alone; take AUROC, Accuracy or Loss",
+                          "spec.trainer.labelSmoothing: spreads a label over classes, and "
+                          "data.csv.labels has none; leave it out"));
+}
+
+TEST(ValidationTest, EarlyStopAndTheBestCheckpointNeedEvaluations) {
+  TrainingJob job = Digits();
+  job.spec.trainer->evaluation.early_stop = EarlyStop{.patience = 3};
+  job.spec.checkpoint.keep_best = true;
+  EXPECT_THAT(Lines(job), IsEmpty());
+  const auto expect = [&](const std::string& why) {
+    EXPECT_THAT(Lines(job), ElementsAre("spec.checkpoint.keepBest: " + why,
+                                        "spec.trainer.evaluation.earlyStop: " + why));
+  };
+  job.spec.trainer->data.csv->hold_out_every = 0;
+  expect("needs held-out samples; set data.csv.holdOutEvery, which is 0, above 0");
+  job.spec.trainer->evaluation.every_epochs = 0;
+  expect("needs evaluations on the way; set evaluation.everyEpochs, which is 0, above 0");
+  job.spec.trainer.reset();
+  job.spec.workers.template_ =
+      Json::parse(R"({"spec": {"containers": [{"name": "worker", "command": ["x"]}]}})");
+  EXPECT_THAT(Lines(job),
+              ::testing::Contains("spec.checkpoint.keepBest: goes by the evaluations of "
+                                  "spec.trainer, which is missing"));
 }
 
 TEST(AdmissionTest, FillsInTheSchemasDefaultsAlone) {

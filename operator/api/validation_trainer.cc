@@ -7,6 +7,7 @@
 
 #include "common/networks.h"
 #include "operator/api/validation.h"
+#include "proto/ringmaster/training/v1alpha1/metric.h"
 #include "proto/schema/path.h"
 
 namespace ringmaster::api {
@@ -15,7 +16,7 @@ namespace {
 using namespace training::v1alpha1;  // NOLINT: every name here is one of the API's
 using Problems = std::vector<schema::Problem>;
 
-// One of networks.h; null for a list of layers, and for a name that the schema has refused.
+// One of networks.h; null for any other model, and for a name that the schema has refused.
 const networks::Network* NetworkOf(const Model& model) {
   return model.zoo ? networks::Find(model.zoo->name) : nullptr;
 }
@@ -52,7 +53,7 @@ void CheckImages(const networks::Network& network, const CsvData& data, Problems
 }
 
 void CheckNetworkAndData(const networks::Network& network, const Data& data, Problems& problems) {
-  if (network.reads_text() && !data.text) {
+  if (network.reads_text() && data.csv) {
     problems.push_back(
         {"spec.trainer.data", fmt::format("{} reads text; give data.text", network.name)});
   }
@@ -66,7 +67,7 @@ void CheckNetworkAndData(const networks::Network& network, const Data& data, Pro
 }
 
 void CheckModelAndData(const Model& model, const Data& data, Problems& problems) {
-  if (model.transformer && !data.text) {
+  if (model.transformer && data.csv) {
     problems.push_back({"spec.trainer.data", "the transformer reads characters; give data.text"});
   }
   const networks::Network* network = NetworkOf(model);
@@ -75,7 +76,7 @@ void CheckModelAndData(const Model& model, const Data& data, Problems& problems)
     CheckNetworkAndData(*network, data, problems);
   }
   const bool reads_text = model.transformer || (network != nullptr && network->reads_text());
-  if (!reads_text && data.text) {
+  if (!reads_text && !model.custom && data.text) {
     problems.push_back({"spec.trainer.data",
                         "text is read by model.transformer and the zoo's gpt-2 alone; give "
                         "data.csv"});
@@ -85,6 +86,19 @@ void CheckModelAndData(const Model& model, const Data& data, Problems& problems)
                         fmt::format("{} is not a multiple of heads ({})", model.transformer->width,
                                     model.transformer->heads)});
   }
+}
+
+// Ringmaster's own trainer has no parts but those of the schema.
+void CheckCustom(const TrainerConfig& trainer, Problems& problems) {
+  if (trainer.program) return;
+  const auto refuse = [&](bool is_custom, const char* path) {
+    if (is_custom)
+      problems.push_back(
+          {path, "only a trainer of your own knows it; name that in trainer.program"});
+  };
+  refuse(trainer.model.custom.has_value(), "spec.trainer.model.custom");
+  refuse(trainer.data.custom.has_value(), "spec.trainer.data.custom");
+  refuse(trainer.optimizer.custom.has_value(), "spec.trainer.optimizer.custom");
 }
 
 void CheckMilestones(const StepDecay& decay, Problems& problems) {
@@ -136,7 +150,55 @@ void CheckOptimizer(const Optimizer& optimizer, Problems& problems) {
   }
 }
 
+// Why the data does not have this metric; empty where it does.
+std::string WhyNotMeasured(Metric metric, const Data& data) {
+  if (metric == Metric::kPerplexity && !data.text)
+    return "Perplexity is measured on text alone; take Loss";
+  if (metric == Metric::kAuroc && data.text)
+    return "AUROC is measured on 2 classes or independent labels, not on text; take Accuracy or "
+           "Loss";
+  if (!data.csv) return "";
+  if (metric == Metric::kTop5 && data.csv->labels)
+    return "Top5 is measured on data with classes alone; take AUROC, Accuracy or Loss";
+  const std::int32_t classes = data.csv->classes.value_or(2);  // a label holds or does not
+  if (metric == Metric::kTop5 && classes < kFewestClassesForTop5) {
+    return fmt::format("Top5 needs at least {} classes, the data has {}; take Accuracy or Loss",
+                       kFewestClassesForTop5, classes);
+  }
+  if (metric == Metric::kAuroc && classes != 2) {
+    return fmt::format("AUROC needs 2 classes, the data has {}; take Accuracy or Loss", classes);
+  }
+  return "";
+}
+
+void CheckEvaluation(const TrainerConfig& trainer, Problems& problems) {
+  const Evaluation& evaluation = trainer.evaluation;
+  const std::string path = "spec.trainer.evaluation";
+  if (const std::string why = WhyNotMeasured(MetricOf(evaluation), trainer.data); !why.empty())
+    problems.push_back({path + ".metric", why});
+  if (trainer.label_smoothing > 0 && trainer.data.csv && trainer.data.csv->labels) {
+    problems.push_back(
+        {"spec.trainer.labelSmoothing",
+         "spreads a label over classes, and data.csv.labels has none; leave it out"});
+  }
+  const std::string why = WhyNeverEvaluated(trainer);
+  if (evaluation.early_stop && !why.empty()) problems.push_back({path + ".earlyStop", why});
+}
+
 }  // namespace
+
+std::string WhyNeverEvaluated(const TrainerConfig& trainer) {
+  if (trainer.evaluation.every_epochs <= 0) {
+    return "needs evaluations on the way; set evaluation.everyEpochs, which is 0, above 0";
+  }
+  if (trainer.data.csv && trainer.data.csv->hold_out_every == 0) {
+    return "needs held-out samples; set data.csv.holdOutEvery, which is 0, above 0";
+  }
+  if (trainer.data.text && trainer.data.text->hold_out <= 0) {
+    return "needs held-out samples; set data.text.holdOut, which is 0, above 0";
+  }
+  return "";
+}
 
 std::vector<schema::Problem> ValidateTrainer(const TrainerConfig& trainer) {
   Problems problems;
@@ -147,6 +209,8 @@ std::vector<schema::Problem> ValidateTrainer(const TrainerConfig& trainer) {
   }
   if (trainer.schedule) CheckSchedule(*trainer.schedule, problems);
   CheckOptimizer(trainer.optimizer, problems);
+  CheckEvaluation(trainer, problems);
+  CheckCustom(trainer, problems);
   return problems;
 }
 

@@ -286,6 +286,8 @@ manager::ManagerOptions ClusterOperator::MakeManagerOptions() {
   options.status_interval = options_.status_interval;
   options.gather = options_.gather;
   options.on_pass = [this](Duration own, bool called) { metrics_.OnPass(own, called); };
+  options.events_beside = true;
+  options.on_event = [this](std::string_view outcome) { metrics_.OnEvent(outcome); };
   options.observer = &metrics_;
   options.confirm = [this] { return ConfirmDefinition(); };
   options.on_job = [this](const kube::ObjectPtr& before, const kube::ObjectPtr& after) {
@@ -352,11 +354,13 @@ void ClusterOperator::Stop() {
     resigning_ = true;
   }
   changed_.notify_all();
-  if (!election_.joinable()) return;
-  election_.join();
-  if (const absl::Status released = elector_->Release(); !released.ok())
-    log::Warning("the lease was not released: the next leader waits for its end",
-                 {{"error", released}});
+  if (election_.joinable()) {
+    election_.join();
+    if (const absl::Status released = elector_->Release(); !released.ok())
+      log::Warning("the lease was not released: the next leader waits for its end",
+                   {{"error", released}});
+  }
+  if (manager_ != nullptr) manager_->WriteEvents();
 }
 
 }  // namespace ringmaster::cluster

@@ -114,7 +114,8 @@ class ClusterOperator {
   std::optional<absl::Status> Ended();
 
   // Ends in order: the passes that run, then the workers' streams, then the lease, so that another
-  // operator takes over at once. Waits for calls in flight. Idempotent.
+  // operator takes over at once; the events that wait are written after that, for some seconds at
+  // most. Waits for calls in flight. Idempotent.
   void Stop();
 
   bool leads() const { return leads_; }

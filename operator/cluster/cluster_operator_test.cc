@@ -50,24 +50,23 @@ struct Replica {
 
 class ClusterOperatorTest : public ::testing::Test {
  protected:
+  // A machine that stands still for a moment loses no election; who stops releases the lease.
   static ClusterOptions Options() {
     ClusterOptions options;
     options.own_ns = "system";
     options.host = "127.0.0.1";
-    options.lease_duration = seconds(2);
-    options.renew_deadline = milliseconds(1500);
+    options.lease_duration = seconds(120);
+    options.renew_deadline = seconds(90);
     options.retry_period = milliseconds(200);
     options.rendezvous_address = "127.0.0.1:0";
     options.settings.worker_image = "worker:1";
     return options;
   }
 
-  // For tests that are not about the election: a machine that stands still for a moment loses
-  // nothing.
-  static ClusterOptions Patient() {
+  static ClusterOptions Hasty() {
     ClusterOptions options = Options();
-    options.lease_duration = seconds(120);
-    options.renew_deadline = seconds(90);
+    options.lease_duration = seconds(2);
+    options.renew_deadline = milliseconds(1500);
     return options;
   }
 
@@ -184,7 +183,7 @@ TEST_F(ClusterOperatorTest, TheSecondGoesOnWhereTheFirstStops) {
 }
 
 TEST_F(ClusterOperatorTest, ALeaderThatCannotRenewEndsAndRefusesWorkers) {
-  Start(first_);
+  Start(first_, Hasty());
   ASSERT_TRUE(Leads(first_));
   CreateJob("digits", 1);
   ASSERT_TRUE(PodsAre(1));
@@ -282,7 +281,7 @@ TEST_F(ClusterOperatorTest, WaitsAtItsStartForAnApiServerThatDoesNotKnowTheDefin
 }
 
 TEST_F(ClusterOperatorTest, GoesOnWhereTheDefinitionIsNotFoundForAMoment) {
-  ClusterOptions options = Patient();
+  ClusterOptions options = Options();
   options.look_at_definition = milliseconds(20);
   options.definition_gone_after = std::chrono::hours(1);
   Start(first_, options);
@@ -296,7 +295,7 @@ TEST_F(ClusterOperatorTest, GoesOnWhereTheDefinitionIsNotFoundForAMoment) {
 }
 
 TEST_F(ClusterOperatorTest, EndsWhenTheDefinitionIsGone) {
-  ClusterOptions options = Patient();
+  ClusterOptions options = Options();
   options.look_at_definition = milliseconds(20);
   options.definition_gone_after = milliseconds(500);
   Start(first_, options);
@@ -312,7 +311,7 @@ TEST_F(ClusterOperatorTest, EndsWhenTheDefinitionIsGone) {
 }
 
 TEST_F(ClusterOperatorTest, AnUnknownFieldAndADefinitionNotFoundForAMomentFailNobody) {
-  Start(first_, Patient());
+  Start(first_);
   ASSERT_TRUE(Leads(first_));
   store_->SetAdmission(kube::kTrainingJob,
                        [](kube::memory::AdmissionRequest&) { return absl::OkStatus(); });
@@ -328,7 +327,7 @@ TEST_F(ClusterOperatorTest, AnUnknownFieldAndADefinitionNotFoundForAMomentFailNo
 }
 
 TEST_F(ClusterOperatorTest, EndsWithTheSameMessageWhenTheDefinitionIsReplacedWhileItRuns) {
-  ClusterOptions options = Patient();
+  ClusterOptions options = Options();
   options.look_at_definition = milliseconds(20);
   Start(first_, options);
   ASSERT_TRUE(Leads(first_));
@@ -344,7 +343,7 @@ TEST_F(ClusterOperatorTest, EndsWithTheSameMessageWhenTheDefinitionIsReplacedWhi
 }
 
 TEST_F(ClusterOperatorTest, FailsNoJobForAFieldOfADefinitionThatItHasNotLookedAtYet) {
-  ClusterOptions options = Patient();
+  ClusterOptions options = Options();
   options.look_at_definition = std::chrono::hours(1);
   Start(first_, options);
   ASSERT_TRUE(Leads(first_));
@@ -356,7 +355,7 @@ TEST_F(ClusterOperatorTest, FailsNoJobForAFieldOfADefinitionThatItHasNotLookedAt
 }
 
 TEST_F(ClusterOperatorTest, GoesOnWhereTheDefinitionCannotBeLookedAt) {
-  ClusterOptions options = Patient();
+  ClusterOptions options = Options();
   options.look_at_definition = milliseconds(20);
   const kube::testing::CallFilter looks{.type = kCustomResourceDefinition.Qualified()};
   Start(first_, options);
@@ -396,7 +395,7 @@ TEST_F(ClusterOperatorTest, RefusesWhatCannotWork) {
   EXPECT_TRUE(
       absl::IsInvalidArgument(ClusterOperator::Start(options, clients, SystemClock()).status()));
   options = Options();
-  options.renew_deadline = seconds(3);
+  options.renew_deadline = options.lease_duration + seconds(1);
   EXPECT_TRUE(
       absl::IsInvalidArgument(ClusterOperator::Start(options, clients, SystemClock()).status()));
 }

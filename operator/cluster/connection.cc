@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "common/status.h"
+#include "operator/manager/trim.h"
 
 namespace ringmaster::cluster {
 namespace {
@@ -38,6 +39,8 @@ absl::StatusOr<Connection> Connect(const ConnectionOptions& options) {
   work.qps = options.qps;
   work.burst = options.burst;
   work.managed_fields = kube::rest::ManagedFields::kSkip;
+  // What the caches keep of it, read no sooner than it is kept.
+  work.pod_spec.emplace(manager::kPodSpecRead.begin(), manager::kPodSpecRead.end());
   RM_ASSIGN_OR_RETURN(made.work, RestClient::Connect(config, std::move(work)));
   const auto renewal = std::chrono::duration_cast<milliseconds>(options.renew_deadline / 2);
   RM_ASSIGN_OR_RETURN(made.election, RestClient::Connect(config, Quick(renewal)));

@@ -9,6 +9,7 @@
 #include "operator/reconcile/names.h"
 #include "operator/reconcile/policies.h"
 #include "operator/reconcile/reasons.h"
+#include "proto/ringmaster/training/v1alpha1/metric.h"
 
 namespace ringmaster::reconcile {
 namespace {
@@ -58,17 +59,45 @@ std::set<std::int64_t> Candidates(const Pass& pass) {
   return steps;
 }
 
-// Puts the checkpoint in front of the list; the oldest past `keep`, and one of the same step from
-// an earlier round, which its files have replaced, leave it.
+// The best of those that exist and were evaluated; nothing where nobody wants to know.
+const v1::CheckpointStatus* Best(const Pass& pass) {
+  if (!pass.Native() || !pass.spec.checkpoint.keep_best.value_or(false)) return nullptr;
+  const v1::Metric metric = v1::MetricOf(pass.spec.trainer->evaluation);
+  const v1::CheckpointStatus* best = nullptr;
+  const auto& list = pass.status.checkpoints;
+  for (auto checkpoint = list.rbegin(); checkpoint != list.rend(); ++checkpoint) {  // oldest first
+    if (!checkpoint->metric_value) continue;
+    if (best == nullptr ||
+        v1::BetterBy(metric, *checkpoint->metric_value, *best->metric_value) > 0) {
+      best = &*checkpoint;
+    }
+  }
+  return best;
+}
+
+// Takes those past the newest `keep` off the list, but never the best.
+std::vector<CheckpointRef> DropOld(Pass& pass) {
+  const v1::CheckpointStatus* best = Best(pass);
+  const std::int64_t spared = best == nullptr ? -1 : best->step;
+  auto& list = pass.status.checkpoints;
+  const auto keep = static_cast<std::size_t>(std::max(pass.spec.checkpoint.keep, 1));
+  std::vector<CheckpointRef> dropped;
+  for (std::size_t i = list.size(); i-- > keep;) {
+    if (list[i].step == spared) continue;
+    dropped.push_back(ToRef(list[i]));
+    list.erase(list.begin() + static_cast<std::ptrdiff_t>(i));
+  }
+  return dropped;
+}
+
+// Puts the checkpoint in front of the list; the old ones, and one of the same step from an earlier
+// round, which its files have replaced, leave it.
 void Commit(Pass& pass, v1::CheckpointStatus checkpoint) {
   auto& list = pass.status.checkpoints;
   std::erase_if(list, [&](const auto& other) { return other.step == checkpoint.step; });
   list.insert(list.begin(), checkpoint);
-  CheckpointCommittedCommand command{.checkpoint = ToRef(checkpoint)};
-  while (list.size() > static_cast<std::size_t>(std::max(pass.spec.checkpoint.keep, 1))) {
-    command.dropped.push_back(ToRef(list.back()));
-    list.pop_back();
-  }
+  const CheckpointCommittedCommand command{.checkpoint = ToRef(checkpoint),
+                                           .dropped = DropOld(pass)};
   if (pass.status.progress) pass.status.progress->last_checkpoint_step = checkpoint.step;
   SetCondition(pass, kConditionCheckpoints, true, kReasonCheckpointCommitted,
                fmt::format("The checkpoint of step {} is complete.", checkpoint.step));
@@ -82,11 +111,13 @@ void Commit(Pass& pass, v1::CheckpointStatus checkpoint) {
 void CommitWhole(Pass& pass) {
   for (const std::int64_t step : Candidates(pass)) {
     if (const std::optional<std::string> digest = DigestOf(pass, step)) {
-      Commit(pass, {.step = step,
-                    .round = pass.status.round,
-                    .digest = *digest,
-                    .world_size = static_cast<std::int32_t>(pass.status.members.size()),
-                    .time = pass.now});
+      Commit(pass,
+             {.step = step,
+              .round = pass.status.round,
+              .digest = *digest,
+              .world_size = static_cast<std::int32_t>(pass.status.members.size()),
+              .time = pass.now,
+              .metric_value = ReportOf(pass, pass.status.members.front(), step)->metric_value});
     }
   }
 }
@@ -151,6 +182,16 @@ void NameFailure(Pass& pass) {
   }
 }
 
+void NameTheBest(Pass& pass) {
+  pass.status.best_checkpoint.reset();
+  const v1::CheckpointStatus* best = Best(pass);
+  if (best == nullptr) return;
+  pass.status.best_checkpoint =
+      v1::BestCheckpoint{.step = best->step,
+                         .metric = v1::MetricOf(pass.spec.trainer->evaluation),
+                         .value = *best->metric_value};
+}
+
 }  // namespace
 
 CheckpointRef ToRef(const v1::CheckpointStatus& checkpoint) {
@@ -164,6 +205,7 @@ void ApplyCheckpoints(Pass& pass) {
   CommitWhole(pass);
   DropRejected(pass);
   NameFailure(pass);
+  NameTheBest(pass);
 }
 
 }  // namespace ringmaster::reconcile

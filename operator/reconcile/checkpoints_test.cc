@@ -8,6 +8,7 @@ namespace ringmaster::reconcile {
 namespace {
 
 using ::testing::Contains;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using namespace reconcile::testing;
@@ -46,6 +47,68 @@ TEST(CheckpointsTest, AreNotCommittedAgainOnceTheyAreDropped) {
   const Decision again = Reconcile(observed);
   EXPECT_EQ(again.status, observed.job.status);
   EXPECT_EQ(CountCommands<CheckpointCommittedCommand>(again), 0);
+}
+
+ShardReport Evaluated(int step, double value) {
+  ShardReport report = Shard(step);
+  report.metric_value = value;
+  return report;
+}
+
+std::vector<int64_t> Steps(const Decision& decision) {
+  std::vector<int64_t> steps;
+  for (const v1::CheckpointStatus& checkpoint : decision.status->checkpoints) {
+    steps.push_back(checkpoint.step);
+  }
+  return steps;
+}
+
+TEST(CheckpointsTest, TheBestStaysWhereTheSpecSaysSo) {
+  Observed observed = Training(1);
+  observed.job.spec.checkpoint.keep = 2;
+  View(observed, 0).durable = {Evaluated(10, 0.9), Evaluated(20, 0.3),  Evaluated(30, 0.4),
+                               Evaluated(40, 0.3), Evaluated(50, 0.35), Shard(55)};
+  Decision decision = Reconcile(observed);
+  EXPECT_THAT(Steps(decision), ElementsAre(55, 50));
+  EXPECT_FALSE(decision.status->best_checkpoint);
+  observed.job.spec.checkpoint.keep_best = true;
+  decision = Reconcile(observed);
+  EXPECT_THAT(Steps(decision), ElementsAre(55, 50, 20)) << "the older of two that are equal";
+  EXPECT_EQ(decision.status->best_checkpoint,
+            (v1::BestCheckpoint{.step = 20, .metric = v1::Metric::kLoss, .value = 0.3}));
+}
+
+TEST(CheckpointsTest, TheBestGoesOnceABetterOneExists) {
+  Observed observed = Training(1);
+  observed.job.spec.checkpoint.keep = 1;
+  observed.job.spec.checkpoint.keep_best = true;
+  observed.job.spec.trainer->evaluation.metric = v1::Metric::kAccuracy;
+  View(observed, 0).durable = {Evaluated(10, 0.9), Evaluated(20, 0.8)};
+  const Decision before = Reconcile(observed);
+  EXPECT_THAT(Steps(before), ElementsAre(20, 10));
+  observed = After(observed, before);
+  View(observed, 0).durable = {Evaluated(30, 0.95)};
+  const Decision decision = Reconcile(observed);
+  EXPECT_THAT(Steps(decision), ElementsAre(30));
+  EXPECT_EQ(decision.status->best_checkpoint->step, 30);
+  for (const Action& action : decision.actions) {
+    const auto* send = std::get_if<SendCommand>(&action);
+    if (send == nullptr) continue;
+    EXPECT_EQ(std::get<CheckpointCommittedCommand>(send->command).dropped.size(), 2u);
+  }
+}
+
+TEST(CheckpointsTest, TheNextBestIsNamedWhereTheBestDoesNotLoad) {
+  Observed observed = Training(1);
+  observed.job.spec.checkpoint.keep_best = true;
+  observed.job.status->checkpoints = {
+      {.step = 20, .time = observed.now - seconds(2), .metric_value = 0.3},
+      {.step = 10, .time = observed.now - seconds(3), .metric_value = 0.5}};
+  EXPECT_EQ(Reconcile(observed).status->best_checkpoint->step, 20);
+  View(observed, 0)
+      .checkpoint_rejections.push_back(
+          {.round = 1, .step = 20, .message = "torn", .time = observed.now});
+  EXPECT_EQ(Reconcile(observed).status->best_checkpoint->step, 10);
 }
 
 TEST(CheckpointsTest, ReplaceThoseOfTheSameStepFromAnEarlierRound) {

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "operator/reconcile/conditions.h"
+#include "operator/reconcile/evaluation_result.h"
 #include "operator/reconcile/names.h"
 #include "operator/reconcile/policies.h"
 #include "operator/reconcile/reasons.h"
@@ -46,7 +47,16 @@ void StoreResult(Pass& pass) {
   pass.status.result = v1::TrainingResult{.weights_sha256 = report->weights_sha256,
                                           .steps = report->steps,
                                           .accuracy = report->accuracy,
-                                          .loss = report->loss};
+                                          .loss = report->loss,
+                                          .evaluation = ToResult(report->evaluation)};
+  for (const LabelReport& label : report->labels)
+    pass.status.result->labels.push_back({.name = label.name, .auroc = label.auroc});
+  if (!report->stopped_early.empty()) {
+    pass.status.result->stopped_early = report->stopped_early;
+    pass.Note(false, kReasonStoppedEarly,
+              fmt::format("Training stopped early, after {} steps: {}.", report->steps,
+                          report->stopped_early));
+  }
   SetCondition(
       pass, kConditionTraining, false, kReasonCompleted,
       fmt::format("Training is over after {} steps; the workers are leaving.", report->steps));
@@ -65,12 +75,19 @@ bool HaveLeft(Pass& pass) {
                      [](const Slot& slot) { return slot.pod == nullptr || slot.pod->Terminal(); });
 }
 
+std::string WhatWasTrained(const v1::TrainingResult& result) {
+  const std::string accuracy =
+      result.accuracy < 0 ? "" : fmt::format(" to accuracy {:.4f}", result.accuracy);
+  const std::string why =
+      result.stopped_early ? fmt::format(", and stopped early: {}", *result.stopped_early) : "";
+  return fmt::format("Trained {} steps{}{}; weights sha256:{}.", result.steps, accuracy, why,
+                     result.weights_sha256);
+}
+
 void CompleteNative(Pass& pass) {
   if (!pass.status.result) StoreResult(pass);
   if (!pass.status.result || !HaveLeft(pass)) return;
-  const v1::TrainingResult& result = *pass.status.result;
-  pass.Succeed(fmt::format("Trained {} steps to accuracy {:.4f}; weights sha256:{}.", result.steps,
-                           result.accuracy, result.weights_sha256));
+  pass.Succeed(WhatWasTrained(*pass.status.result));
 }
 
 void CompleteForeign(Pass& pass) {

@@ -7,6 +7,7 @@
 namespace ringmaster::reconcile {
 namespace {
 
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using namespace reconcile::testing;
 using std::chrono::seconds;
@@ -40,6 +41,34 @@ TEST(CompletionTest, DoesNotWaitForEverForPodsThatWillNotEnd) {
   const Decision decision = Reconcile(observed);
   EXPECT_EQ(ConditionOf(decision, "Succeeded"), "True Completed");
   EXPECT_THAT(DeletedPods(decision), ElementsAre("digits-0-0"));
+}
+
+TEST(CompletionTest, SaysWhyTrainingStoppedEarlyAndWhatItMeasured) {
+  Observed observed = Training(1);
+  FinishedReport finished = Finished();
+  finished.stopped_early = "the loss has not fallen in 3 evaluations, since step 200 (0.1)";
+  finished.labels = {{.name = "Edema", .auroc = 0.75}, {.name = "Hernia"}};
+  finished.evaluation = EvaluationReport{.step = 400, .loss = 0.2, .perplexity = 1.2};
+  View(observed, 0).finished = finished;
+  View(observed, 0).progress =
+      ProgressReport{.round = 1, .step = 400, .total_steps = 900, .time = observed.now};
+  observed.job.status->progress =
+      v1::TrainingProgress{.step = 390, .updated_at = observed.now - std::chrono::milliseconds(9)};
+  const Decision over = Reconcile(observed);
+  EXPECT_EQ(over.status->progress->summary, "400/900") << "the last report waits for nothing";
+  EXPECT_EQ(over.status->result->evaluation->perplexity, 1.2);
+  EXPECT_FALSE(over.status->result->evaluation->auroc);
+  EXPECT_THAT(over.status->result->labels,
+              ElementsAre(v1::LabelResult{.name = "Edema", .auroc = 0.75},
+                          v1::LabelResult{.name = "Hernia"}));
+  EXPECT_THAT(Events(over), Contains("StoppedEarly"));
+  observed = After(observed, over);
+  Exit(observed, 0, 0);
+  const Decision decision = Reconcile(observed);
+  EXPECT_EQ(MessageOf(decision, "Succeeded"),
+            "Trained 400 steps to accuracy 0.9780, and stopped early: the loss has not fallen in 3 "
+            "evaluations, since step 200 (0.1); weights sha256:5f1c.");
+  EXPECT_THAT(Events(decision), ElementsAre("Completed"));
 }
 
 TEST(CompletionTest, IsWorkerZerosWhereThePolicySaysSo) {

@@ -120,6 +120,10 @@ void Pass::Note(bool warning, const char* reason, std::string message) {
   Add(RecordEvent{.warning = warning, .reason = reason, .message = std::move(message)});
 }
 
+void Pass::TellCreated(const char* reason, std::string what) {
+  created_.push_back({reason, std::move(what)});
+}
+
 void Pass::Tell(const std::string& pod_uid, const WorkerCommand& command) {
   const WorkerView* view = ViewOf(pod_uid);
   if (view != nullptr && view->connected) Add(SendCommand{pod_uid, command});
@@ -165,6 +169,7 @@ void Pass::End(const char* condition, const char* reason, const std::string& mes
            std::holds_alternative<CreateService>(action) ||
            std::holds_alternative<CreatePodGroup>(action);
   });
+  created_.clear();
   announce_.reset();
   RemoveCondition(status, kConditionDraining);
   RemoveCondition(status, kConditionResizing);
@@ -175,6 +180,12 @@ void Pass::End(const char* condition, const char* reason, const std::string& mes
 }
 
 Decision Pass::Take() {
+  if (!created_.empty()) {
+    std::string text = "Created " + created_.front().what;
+    for (std::size_t i = 1; i < created_.size(); ++i) text += ", and " + created_[i].what;
+    Add(RecordEvent{
+        .tells_of_writes = true, .reason = created_.back().reason, .message = text + "."});
+  }
   Decision decision{.actions = std::move(actions_),
                     .status = std::move(status),
                     .creation_waits = creation_waits_,

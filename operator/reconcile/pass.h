@@ -77,6 +77,9 @@ class Pass {
 
   void Add(Action action) { actions_.push_back(std::move(action)); }
   void Note(bool warning, const char* reason, std::string message);
+  // Of what this pass creates one event tells, if all of it worked; its reason is that of the last
+  // to be told.
+  void TellCreated(const char* reason, std::string what);
   // Sends to the connected members of the round in force, or to every connected worker of the job.
   void TellMembers(const WorkerCommand& command);
   void TellAll(const WorkerCommand& command);
@@ -107,7 +110,13 @@ class Pass {
   void Tell(const std::string& pod_uid, const WorkerCommand& command);
 
   std::unordered_map<std::string_view, const WorkerView*> views_;  // by pod UID
+  struct Created {
+    const char* reason;
+    std::string what;
+  };
+
   std::vector<Action> actions_;
+  std::vector<Created> created_;
   std::optional<Announcement> announce_;
   std::optional<Time> wake_;
   bool creation_waits_ = false;

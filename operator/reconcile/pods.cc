@@ -45,10 +45,8 @@ void ApplyPods(Pass& pass) {
     pass.Add(CreatePod{BuildWorkerPod(pass, slot.index, incarnation)});
     created.push_back(PodName(pass.name, slot.index, incarnation));
   }
-  pass.Add(RecordEvent{
-      .tells_of_writes = true,
-      .reason = kReasonPodsCreated,
-      .message = fmt::format("Created {}: {}.", Count(created.size(), "pod"), NameList(created))});
+  pass.TellCreated(kReasonPodsCreated,
+                   fmt::format("{}: {}", Count(created.size(), "pod"), NameList(created)));
 }
 
 }  // namespace ringmaster::reconcile

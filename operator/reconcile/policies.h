@@ -9,7 +9,8 @@
 namespace ringmaster::reconcile {
 
 // checkpoints.cc: a checkpoint exists once every member of the round has reported its shard of the
-// same step; the newest `keep` stay. Those that could not be written or loaded are named.
+// same step; the newest `keep` stay, and the best where `keepBest` says so. Those that could not be
+// written or loaded are named.
 void ApplyCheckpoints(Pass& pass);
 
 // progress.cc: the furthest member's latest report, at most once per Settings::progress_interval.

@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include "operator/reconcile/completion.h"
 #include "operator/reconcile/conditions.h"
+#include "operator/reconcile/evaluation_result.h"
 #include "operator/reconcile/policies.h"
 #include "operator/reconcile/reasons.h"
 
@@ -48,7 +50,8 @@ v1::TrainingProgress ToStatus(const Pass& pass, const ProgressReport& report) {
           .last_checkpoint_step =
               pass.status.checkpoints.empty() ? 0 : pass.status.checkpoints.front().step,
           .summary = fmt::format("{}/{}", report.step, report.total_steps),
-          .updated_at = report.time};
+          .updated_at = report.time,
+          .evaluation = ToResult(report.evaluation)};
 }
 
 }  // namespace
@@ -60,7 +63,8 @@ void ApplyProgress(Pass& pass) {
     const v1::TrainingProgress& before = *pass.status.progress;
     if (report->time <= *before.updated_at) return;
     const Time due = *before.updated_at + pass.in.settings.progress_interval;
-    if (pass.now < due && report->step < report->total_steps) {
+    const bool last = report->step >= report->total_steps || TrainingIsOver(pass);
+    if (pass.now < due && !last) {
       pass.WakeAt(due);
       return;
     }

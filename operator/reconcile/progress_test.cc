@@ -32,6 +32,15 @@ TEST(ProgressTest, IsWrittenOnceAnInterval) {
   EXPECT_EQ(Wait(decision), std::chrono::milliseconds(600));
 }
 
+TEST(ProgressTest, HoldsTheLastEvaluation) {
+  Observed observed = Training(1);
+  View(observed, 0).progress = Step(7, observed.now);
+  View(observed, 0).progress->evaluation =
+      EvaluationReport{.step = 5, .loss = 0.4, .accuracy = 0.9, .top5_accuracy = 0.99};
+  EXPECT_EQ(Reconcile(observed).status->progress->evaluation,
+            (v1::EvaluationResult{.step = 5, .loss = 0.4, .accuracy = 0.9, .top5_accuracy = 0.99}));
+}
+
 TEST(ProgressTest, DoesNotListenToAnEarlierRound) {
   Observed observed = Training(1);
   observed.job.status->round = 2;

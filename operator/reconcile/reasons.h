@@ -52,6 +52,7 @@ inline constexpr char kReasonServiceCreated[] = "ServiceCreated";
 inline constexpr char kReasonPodGroupCreated[] = "PodGroupCreated";
 inline constexpr char kReasonQueueIgnored[] = "QueueIgnored";
 inline constexpr char kReasonExpired[] = "Expired";
+inline constexpr char kReasonStoppedEarly[] = "StoppedEarly";
 inline constexpr char kReasonStatusRefused[] = "StatusRefused";
 
 }  // namespace ringmaster::reconcile

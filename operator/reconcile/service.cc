@@ -34,10 +34,8 @@ void ApplyService(Pass& pass) {
   // A deleting one keeps its name until it is gone; its going brings the next pass.
   if (!exists && pass.MayCreate()) {
     pass.Add(CreateService{BuildService(pass)});
-    pass.Add(RecordEvent{
-        .tells_of_writes = true,
-        .reason = kReasonServiceCreated,
-        .message = fmt::format("Created service {}, which gives the pods names.", pass.name)});
+    pass.TellCreated(kReasonServiceCreated,
+                     fmt::format("service {}, which gives the pods names", pass.name));
   }
 }
 

@@ -25,5 +25,27 @@ TEST(ServiceTest, IsMadeForForeignProgramsOnly) {
   EXPECT_EQ(Services(Reconcile(observed)), 0);
 }
 
+std::vector<std::string> Told(const Decision& decision) {
+  std::vector<std::string> told;
+  for (const Action& action : decision.actions) {
+    const auto* event = std::get_if<RecordEvent>(&action);
+    if (event != nullptr) told.push_back(event->reason + ": " + event->message);
+  }
+  return told;
+}
+
+TEST(ServiceTest, OneEventTellsOfTheServiceAndThePods) {
+  Observed observed = Created(1);
+  observed.job.spec.trainer.reset();
+  EXPECT_EQ(Told(Reconcile(observed)),
+            std::vector<std::string>({"PodsCreated: Created service digits, which gives the pods "
+                                      "names, and 1 pod: digits-0-0."}));
+  observed = Training(1);
+  observed.job.spec.trainer.reset();
+  EXPECT_EQ(Told(Reconcile(observed)),
+            std::vector<std::string>(
+                {"ServiceCreated: Created service digits, which gives the pods names."}));
+}
+
 }  // namespace
 }  // namespace ringmaster::reconcile

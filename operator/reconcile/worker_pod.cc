@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 #include "common/contract.h"
@@ -95,6 +96,8 @@ void AddEnvironment(const Pass& pass, const Json& spec, Json& container) {
   AddGracePeriod(spec, env);
   if (pass.Native()) {
     SetEnv(env, {{"name", contract::kEnvTrainerConfig}, {"value", WorkerConfigJson(pass)}});
+    const std::optional<std::string>& program = pass.spec.trainer->program;
+    if (program) SetEnv(env, {{"name", contract::kEnvTrainerBinary}, {"value", *program}});
   }
 }
 

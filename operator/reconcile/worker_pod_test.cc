@@ -34,6 +34,16 @@ TEST(WorkerPodTest, NeedsNoTemplateForTheNativeTrainer) {
   EXPECT_EQ(config["checkpoint"]["directory"], "checkpoints");
 }
 
+TEST(WorkerPodTest, TellsTheLauncherOfATrainerOfTheUsersOwn) {
+  Observed observed = testing::Created(1);
+  EXPECT_FALSE(
+      Environment(BuildWorkerPod(Pass(observed), 0, 0)).contains("RINGMASTER_TRAINER_BINARY"));
+  observed.job.spec.trainer->program = "build/my-trainer";
+  const Json pod = BuildWorkerPod(Pass(observed), 0, 0);
+  EXPECT_EQ(Environment(pod)["RINGMASTER_TRAINER_BINARY"], "build/my-trainer");
+  EXPECT_EQ(pod["spec"]["containers"][0]["command"], Json::array({"ringmaster-launcher"}));
+}
+
 TEST(WorkerPodTest, GivesTheLauncherLessTimeThanTheTemplateGivesThePod) {
   Observed observed = testing::Created(1);
   EXPECT_FALSE(

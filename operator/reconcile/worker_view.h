@@ -29,6 +29,17 @@ struct ReadyReport {
   std::int64_t total_steps = 0;
 };
 
+// What an evaluation measured (rendezvous.proto, Evaluation); what the data does not have is
+// absent.
+struct EvaluationReport {
+  std::int64_t step = 0;
+  double loss = 0;
+  double accuracy = 0;
+  std::optional<double> top5_accuracy;
+  std::optional<double> perplexity;
+  std::optional<double> auroc;
+};
+
 // The latest Progress of a worker, and when it was heard.
 struct ProgressReport {
   std::int64_t round = 0;
@@ -40,6 +51,7 @@ struct ProgressReport {
   double samples_per_second = 0;
   double step_seconds = 0;
   double allreduce_seconds = 0;
+  std::optional<EvaluationReport> evaluation;  // the last one
   Time time;
 };
 
@@ -49,6 +61,8 @@ struct ShardReport {
   std::int64_t round = 0;
   std::int64_t step = 0;
   std::string digest;  // sha256 of the shard file, hexadecimal
+  // Of spec.trainer.evaluation.metric, where this step was evaluated.
+  std::optional<double> metric_value;
 };
 
 // A checkpoint that could not be written (failed) or loaded (rejected).
@@ -59,12 +73,20 @@ struct CheckpointTrouble {
   Time time;
 };
 
+struct LabelReport {
+  std::string name;
+  std::optional<double> auroc;
+};
+
 struct FinishedReport {
   std::int64_t round = 0;
   std::string weights_sha256;
   std::int64_t steps = 0;
   double accuracy = 0;
   double loss = 0;
+  std::optional<EvaluationReport> evaluation;  // of the last step
+  std::string stopped_early;                   // why; empty where it went to its last step
+  std::vector<LabelReport> labels;             // of data with several labels a sample
 };
 
 // The launcher says that its program ended. It comes before the pod's own status does.

@@ -59,6 +59,34 @@ TEST_F(RegistryTest, TellsOfADurableShardAtOnceAndOnlyOnce) {
   EXPECT_EQ(View("u0").durable[0].digest, "d20");
 }
 
+TEST_F(RegistryTest, KeepsWhatAnEvaluationMeasuredAndNothingMore) {
+  const Line line = Join("u0");
+  v1::Event progress = MakeProgress(1, 10);
+  Say(line, progress);
+  EXPECT_FALSE(View("u0").progress->evaluation.has_value()) << "none, or a trainer of old";
+  v1::Evaluation& evaluation = *progress.mutable_progress()->mutable_evaluation();
+  evaluation.set_step(10);
+  evaluation.set_loss(0.5);
+  evaluation.set_perplexity(1.6);
+  Say(line, progress);
+  const auto report = View("u0").progress->evaluation;
+  ASSERT_TRUE(report.has_value());
+  EXPECT_EQ(report->step, 10);
+  EXPECT_EQ(report->perplexity, 1.6);
+  EXPECT_FALSE(report->auroc.has_value());
+  v1::Event shard = MakeShard(1, 10, "d10");
+  shard.mutable_shard_durable()->set_metric_value(0.5);
+  Say(line, shard);
+  EXPECT_EQ(View("u0").durable[0].metric_value, 0.5);
+  v1::Event finished;
+  finished.set_round(1);
+  finished.mutable_finished()->set_stopped_early("why");
+  *finished.mutable_finished()->mutable_evaluation() = evaluation;
+  Say(line, finished);
+  EXPECT_EQ(View("u0").finished->stopped_early, "why");
+  EXPECT_EQ(View("u0").finished->evaluation->loss, 0.5);
+}
+
 TEST_F(RegistryTest, ForgetsShardReportsOfTheRoundBefore) {
   const Line line = Join("u0");
   Say(line, MakeShard(1, 10, "d10"));

@@ -208,7 +208,7 @@ TEST_F(ServerTest, EndsTheOlderStreamOfTheSamePod) {
 }
 
 TEST_F(ServerTest, EndsASilentStream) {
-  Start("127.0.0.1:0", SystemClock(), milliseconds(300));
+  Start("127.0.0.1:0", SystemClock(), milliseconds(3000));
   const auto worker = Join("w0", "u0");
   EXPECT_TRUE(Connected("u0", false));
   EXPECT_EQ(worker->WaitForEnd().error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);

@@ -1,6 +1,7 @@
 #include "operator/rendezvous/worker_record.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "ringmaster/rendezvous/v1/rendezvous.pb.h"
 
@@ -25,6 +26,20 @@ Effect TakeReady(const v1::Ready& ready, WorkerView& view) {
   return Effect::kChanged;
 }
 
+// What is not finite has no form in JSON, and is no better than any.
+std::optional<double> Maybe(bool has, double value) {
+  return has && std::isfinite(value) ? std::optional(value) : std::nullopt;
+}
+
+reconcile::EvaluationReport ToReport(const v1::Evaluation& evaluation) {
+  return {.step = evaluation.step(),
+          .loss = evaluation.loss(),
+          .accuracy = evaluation.accuracy(),
+          .top5_accuracy = Maybe(evaluation.has_top5_accuracy(), evaluation.top5_accuracy()),
+          .perplexity = Maybe(evaluation.has_perplexity(), evaluation.perplexity()),
+          .auroc = Maybe(evaluation.has_auroc(), evaluation.auroc())};
+}
+
 Effect TakeProgress(std::int64_t round, const v1::Progress& progress, Time now, WorkerView& view) {
   reconcile::ProgressReport report{.round = round,
                                    .step = progress.step(),
@@ -36,6 +51,7 @@ Effect TakeProgress(std::int64_t round, const v1::Progress& progress, Time now, 
                                    .allreduce_seconds = progress.allreduce_seconds(),
                                    .time = now};
   if (progress.accuracy() >= 0) report.accuracy = progress.accuracy();
+  if (progress.has_evaluation()) report.evaluation = ToReport(progress.evaluation());
   view.progress = report;
   return Effect::kProgress;
 }
@@ -50,7 +66,10 @@ Effect TakeShard(std::int64_t round, const v1::ShardDurable& shard, WorkerView& 
     view.durable.erase(known);
   }
   return Append(
-      reconcile::ShardReport{.round = round, .step = shard.step(), .digest = shard.digest()},
+      reconcile::ShardReport{.round = round,
+                             .step = shard.step(),
+                             .digest = shard.digest(),
+                             .metric_value = Maybe(shard.has_metric_value(), shard.metric_value())},
       view.durable);
 }
 
@@ -82,7 +101,13 @@ Effect TakeFinished(std::int64_t round, const v1::Finished& finished, WorkerView
                                             .weights_sha256 = finished.weights_sha256(),
                                             .steps = finished.steps(),
                                             .accuracy = finished.accuracy(),
-                                            .loss = finished.loss()};
+                                            .loss = finished.loss(),
+                                            .stopped_early = finished.stopped_early()};
+  if (finished.has_evaluation()) view.finished->evaluation = ToReport(finished.evaluation());
+  for (const v1::LabelAuroc& label : finished.labels()) {
+    view.finished->labels.push_back(
+        {.name = label.name(), .auroc = Maybe(label.has_auroc(), label.auroc())});
+  }
   return Effect::kChanged;
 }
 

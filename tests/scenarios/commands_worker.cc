@@ -51,6 +51,7 @@ void FillProgress(const Command& command, v1::Progress& progress) {
 void FillDurable(const Command& command, const std::string& pod, v1::ShardDurable& shard) {
   shard.set_step(command.Number("step", 0));
   shard.set_digest(Hex(Sha256Of(fmt::format("{} of {}", shard.step(), pod))));
+  if (!command.Option("value").empty()) shard.set_metric_value(command.Real("value", 0));
 }
 
 void FillFinished(const Command& command, v1::Finished& finished) {
@@ -58,6 +59,7 @@ void FillFinished(const Command& command, v1::Finished& finished) {
   finished.set_steps(command.Number("steps", 400));
   finished.set_accuracy(command.Real("accuracy", 0.978));
   finished.set_loss(command.Real("loss", 0.08));
+  finished.set_stopped_early(command.Option("stopped"));
 }
 
 void FillTrouble(const Command& command, auto& trouble) {
@@ -71,11 +73,12 @@ void FillTrouble(const Command& command, auto& trouble) {
 //   lost                             its stream ends; nobody says why
 //   silent                           it says nothing any more, and its stream stays
 //   progress step=N [total=400] [loss=0.5] [epoch=] [rate=] [step-seconds=]
-//   durable step=N [round=R]         its shard of that checkpoint is on disk
+//   durable step=N [round=R] [value=V]  its shard of that checkpoint is on disk, where the
+//                                       evaluation found that
 //   cannot-write step=N message=...
 //   rejects step=N message=...       the checkpoint does not load
 //   says-lost rank=N                 its peer is gone
-//   finished [steps=400] [accuracy=] [sha=]
+//   finished [steps=400] [accuracy=] [sha=] [stopped=WHY]
 //   asked-to-leave                   its launcher got SIGTERM
 //   drained step=N
 //   exited code=N [message=...]      its program has ended; the pod does not say so yet

@@ -36,12 +36,18 @@ std::string RenderTraining(const v1::TrainingJobStatus& status) {
                         status.progress->loss, status.progress->last_checkpoint_step);
   }
   for (const v1::CheckpointStatus& checkpoint : status.checkpoints) {
-    text += fmt::format("checkpoint {} of round {}, {} files\n", checkpoint.step, checkpoint.round,
+    text += fmt::format("checkpoint {} of round {}, {} files", checkpoint.step, checkpoint.round,
                         checkpoint.world_size);
+    if (checkpoint.metric_value) text += fmt::format(", {}", *checkpoint.metric_value);
+    text += "\n";
   }
+  if (const auto& best = status.best_checkpoint)
+    text += fmt::format("best checkpoint {}, {}\n", best->step, best->value);
   if (status.result) {
     text += fmt::format("result {} steps, accuracy {}, {}\n", status.result->steps,
                         status.result->accuracy, status.result->weights_sha256);
+    if (status.result->stopped_early)
+      text += fmt::format("stopped early: {}\n", *status.result->stopped_early);
   }
   return text;
 }
