@@ -3,6 +3,7 @@
 #include <bit>
 #include <cstring>
 
+#include "common/status.h"
 #include "runtime/collectives/transport/wire.h"
 
 namespace ringmaster::collectives {
@@ -29,7 +30,7 @@ absl::StatusOr<FrameHeader> DecodeFrameHeader(const FrameHeaderBytes& bytes) {
   if (reader.Get<uint32_t>() != kMagic) return absl::DataLossError("what it sent is not a frame");
   const uint32_t type = reader.Get<uint32_t>();
   if (type < static_cast<uint32_t>(FrameType::kOperation) ||
-      type > static_cast<uint32_t>(FrameType::kBell)) {
+      type > static_cast<uint32_t>(FrameType::kCircle)) {
     return absl::DataLossError("it sent a frame of unknown type");
   }
   FrameHeader header;
@@ -47,6 +48,15 @@ absl::StatusOr<FrameHeader> DecodeFrameHeader(const FrameHeaderBytes& bytes) {
 uint64_t AbortTag(const Failure& failure) {
   return static_cast<uint64_t>(failure.status.code()) | static_cast<uint64_t>(failure.suspect + 1)
                                                             << 32;
+}
+
+std::vector<std::byte> AbortFrame(uint64_t round, const Failure& failure) {
+  const std::string text = Message(failure.status).substr(0, kMaxControlBytes);
+  const FrameHeaderBytes header = EncodeFrameHeader(
+      {.type = FrameType::kAbort, .round = round, .tag = AbortTag(failure), .length = text.size()});
+  std::vector<std::byte> frame(header.begin(), header.end());
+  for (const char c : text) frame.push_back(static_cast<std::byte>(c));
+  return frame;
 }
 
 Failure AbortedBy(uint64_t tag, const std::string& text) {

@@ -18,6 +18,8 @@
 //   kAbort      the sender failed; payload: the cause as text; tag: its status code, and the
 //               suspected rank + 1, shifted left by 32
 //   kGoodbye    the sender leaves in good order; nothing follows
+//   kCircle     "do you wait for me?", to be passed on by who does; tag: the rank that asked first,
+//               sequence: the number of its question, payload: who waits for whom since
 //
 // Which path data takes is settled before the first kData, by the rank that dialed and the one that
 // accepted:
@@ -34,7 +36,8 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <span>
+#include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "runtime/collectives/transport/transport.h"
@@ -51,7 +54,8 @@ enum class FrameType : uint8_t {
   kSegment = 7,
   kAccept = 8,
   kDecline = 9,
-  kBell = 10
+  kBell = 10,
+  kCircle = 11
 };
 
 struct FrameHeader {
@@ -75,6 +79,8 @@ absl::StatusOr<FrameHeader> DecodeFrameHeader(const FrameHeaderBytes& bytes);
 
 // The tag and the payload of kAbort.
 uint64_t AbortTag(const Failure& failure);
+// The whole frame.
+std::vector<std::byte> AbortFrame(uint64_t round, const Failure& failure);
 Failure AbortedBy(uint64_t tag, const std::string& text);
 
 }  // namespace ringmaster::collectives

@@ -42,6 +42,7 @@ class GroupTransport final : public Transport {
   absl::Status Wait(Receipt receipt) override { return parent_->Wait(receipt); }
   absl::Status Finish() override { return parent_->Finish(); }
   absl::Status Fail(Failure failure) override { return parent_->Fail(std::move(failure)); }
+  absl::Status Abandon(Failure failure) override { return parent_->Abandon(std::move(failure)); }
   void Abort(Failure failure) override { parent_->Abort(std::move(failure)); }
   void TellPeers() override { parent_->TellPeers(); }
   Failure failure() const override { return parent_->failure(); }

@@ -11,7 +11,10 @@ namespace {
 
 constexpr std::string_view kMagic = "RINGMSTR";
 constexpr std::string_view kAnswerMagic = "RMA1";
-constexpr uint32_t kVersion = 2;
+// What follows the handshake is part of the protocol. Without TLS it is what it was before there
+// was any, so that workers of two releases may meet in a round.
+constexpr uint32_t kPlainVersion = 3;
+constexpr uint32_t kTlsVersion = 4;
 constexpr size_t kUidBytes = 64;
 
 Sha256Digest Proof(std::string_view direction, const Membership& self, int to_rank,
@@ -36,6 +39,8 @@ const char* VerdictText(Verdict verdict) {
       "does not know the round's key",
       "speaks another version of the protocol",
       "did not send a hello",
+      "wants TLS, where the other side is set to none",
+      "wants no TLS, where the other side is set to it",
   };
   return kTexts[static_cast<size_t>(verdict)];
 }
@@ -47,13 +52,14 @@ Challenge NewChallenge() {
   return challenge;
 }
 
-Hello MakeHello(const Membership& self, int to_rank) {
+Hello MakeHello(const Membership& self, int to_rank, Encryption encryption) {
   Hello hello;
   hello.job = Sha256Of(self.job);
   hello.round = self.round;
   hello.rank = static_cast<uint32_t>(self.rank);
   hello.world = static_cast<uint32_t>(self.world());
   hello.to_rank = static_cast<uint32_t>(to_rank);
+  hello.encryption = encryption;
   hello.pod_uid = self.members[self.rank].pod_uid;
   hello.challenge = NewChallenge();
   return hello;
@@ -65,7 +71,7 @@ HelloBytes EncodeHello(const Hello& hello) {
   std::copy_n(hello.pod_uid.data(), std::min(hello.pod_uid.size(), kUidBytes), uid);
   WireWriter writer(bytes);
   writer.PutBytes(kMagic.data(), kMagic.size());
-  writer.Put(kVersion);
+  writer.Put(hello.encryption == Encryption::kNone ? kPlainVersion : kTlsVersion);
   writer.Put(static_cast<uint32_t>(hello.pod_uid.size()));
   writer.PutBytes(hello.job.data(), hello.job.size());
   writer.Put(hello.round);
@@ -83,10 +89,12 @@ DecodedHello DecodeHello(const HelloBytes& bytes) {
   char magic[8];
   reader.GetBytes(magic, sizeof(magic));
   if (std::string_view(magic, sizeof(magic)) != kMagic) return {Verdict::kNotAHello, {}};
-  if (reader.Get<uint32_t>() != kVersion) return {Verdict::kWrongVersion, {}};
+  const uint32_t version = reader.Get<uint32_t>();
+  if (version != kPlainVersion && version != kTlsVersion) return {Verdict::kWrongVersion, {}};
   const uint32_t uid_bytes = reader.Get<uint32_t>();
   if (uid_bytes > kUidBytes) return {Verdict::kNotAHello, {}};
   Hello hello;
+  hello.encryption = version == kTlsVersion ? Encryption::kTls : Encryption::kNone;
   reader.GetBytes(hello.job.data(), hello.job.size());
   hello.round = reader.Get<uint64_t>();
   hello.rank = reader.Get<uint32_t>();
@@ -124,12 +132,14 @@ std::optional<Answer> DecodeAnswer(const AnswerBytes& bytes) {
   return answer;
 }
 
-Verdict JudgeHello(const Membership& self, const Hello& hello) {
+Verdict JudgeHello(const Membership& self, const Hello& hello, Encryption encryption) {
   if (hello.job != Sha256Of(self.job)) return Verdict::kWrongJob;
   const bool fits = hello.world == static_cast<uint32_t>(self.world()) &&
                     hello.to_rank == static_cast<uint32_t>(self.rank) &&
                     hello.rank < hello.to_rank && hello.pod_uid == self.members[hello.rank].pod_uid;
-  return fits ? Verdict::kAccepted : Verdict::kNotAMember;
+  if (!fits) return Verdict::kNotAMember;
+  if (hello.encryption == encryption) return Verdict::kAccepted;
+  return encryption == Encryption::kNone ? Verdict::kWantsTls : Verdict::kWantsNoTls;
 }
 
 Sha256Digest AcceptorProof(const Membership& self, int to_rank, const HelloBytes& hello,
@@ -140,6 +150,11 @@ Sha256Digest AcceptorProof(const Membership& self, int to_rank, const HelloBytes
 Sha256Digest DialerProof(const Membership& self, int to_rank, const HelloBytes& hello,
                          const Challenge& acceptors_challenge) {
   return Proof("ringmaster dialer", self, to_rank, hello, acceptors_challenge);
+}
+
+Sha256Digest ConnectionKey(const Membership& self, int to_rank, const HelloBytes& hello,
+                           const Challenge& acceptors_challenge) {
+  return Proof("ringmaster tls", self, to_rank, hello, acceptors_challenge);
 }
 
 }  // namespace ringmaster::collectives

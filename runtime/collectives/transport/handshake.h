@@ -6,11 +6,14 @@
 //   dialer -> acceptor   Proof
 //   acceptor -> dialer   Verdict
 //
+// Where both want TLS its handshake follows, on the same connection (tcp/tls_stream.h).
+//
 // A proof is HMAC-SHA-256 with the round's key over a label for the direction, the whole Hello, the
 // acceptor's challenge, and the acceptor's rank and pod UID. So each side proves that it knows the
-// key of this very round, neither can be shown its own proof, and no old one can be used again. The
-// dialer is always the lower rank, so two ranks never dial one another at once. A verdict other
-// than kAccepted ends the connection.
+// key of this very round, neither can be shown its own proof, and no old one can be used again.
+// What the Hello says of encryption is part of that: nobody on the way can talk two ranks out of
+// it. The dialer is always the lower rank, so two ranks never dial one another at once. A verdict
+// other than kAccepted ends the connection.
 #ifndef RINGMASTER_RUNTIME_COLLECTIVES_TRANSPORT_HANDSHAKE_H_
 #define RINGMASTER_RUNTIME_COLLECTIVES_TRANSPORT_HANDSHAKE_H_
 
@@ -22,6 +25,7 @@
 
 #include "common/sha256.h"
 #include "runtime/collectives/membership.h"
+#include "runtime/collectives/transport/choice.h"
 
 namespace ringmaster::collectives {
 
@@ -34,8 +38,10 @@ enum class Verdict : uint32_t {
   kWrongKey = 5,      // the proof does not fit
   kWrongVersion = 6,  // another version of this protocol
   kNotAHello = 7,     // garbage; never sent
+  kWantsTls = 8,      // the dialer does, and the acceptor does not
+  kWantsNoTls = 9,    // the other way round
 };
-inline constexpr uint32_t kVerdicts = 8;
+inline constexpr uint32_t kVerdicts = 10;
 
 // For messages: "is of a round that is over".
 const char* VerdictText(Verdict verdict);
@@ -54,6 +60,7 @@ struct Hello {
   uint32_t rank = 0;
   uint32_t world = 0;
   uint32_t to_rank = 0;
+  Encryption encryption = Encryption::kNone;
   std::string pod_uid;
   Challenge challenge{};
 };
@@ -67,7 +74,7 @@ struct Answer {
 Challenge NewChallenge();
 
 // What this worker says when it dials `to_rank`.
-Hello MakeHello(const Membership& self, int to_rank);
+Hello MakeHello(const Membership& self, int to_rank, Encryption encryption = Encryption::kNone);
 
 HelloBytes EncodeHello(const Hello& hello);
 // kNotAHello or kWrongVersion in place of a Hello where the bytes are none.
@@ -82,13 +89,18 @@ AnswerBytes EncodeAnswer(const Answer& answer);
 std::optional<Answer> DecodeAnswer(const AnswerBytes& bytes);
 
 // Whether the acceptor `self`, which has the round open, takes this peer, before any proof.
-Verdict JudgeHello(const Membership& self, const Hello& hello);
+Verdict JudgeHello(const Membership& self, const Hello& hello,
+                   Encryption encryption = Encryption::kNone);
 
 // The two proofs. `to_rank` is the acceptor's.
 Sha256Digest AcceptorProof(const Membership& self, int to_rank, const HelloBytes& hello,
                            const Challenge& acceptors_challenge);
 Sha256Digest DialerProof(const Membership& self, int to_rank, const HelloBytes& hello,
                          const Challenge& acceptors_challenge);
+
+// The key of this connection's TLS: made as the proofs, under a label of its own, and never sent.
+Sha256Digest ConnectionKey(const Membership& self, int to_rank, const HelloBytes& hello,
+                           const Challenge& acceptors_challenge);
 
 }  // namespace ringmaster::collectives
 

@@ -17,7 +17,7 @@ Membership Member3(int rank) {
 }
 
 TEST(HandshakeTest, AHelloSurvivesTheWire) {
-  const Hello hello = MakeHello(Member3(1), 2);
+  const Hello hello = MakeHello(Member3(1), 2, Encryption::kTls);
   const DecodedHello back = DecodeHello(EncodeHello(hello));
   ASSERT_EQ(back.verdict, Verdict::kAccepted);
   EXPECT_EQ(back.hello.job, hello.job);
@@ -25,6 +25,7 @@ TEST(HandshakeTest, AHelloSurvivesTheWire) {
   EXPECT_EQ(back.hello.rank, 1u);
   EXPECT_EQ(back.hello.world, 3u);
   EXPECT_EQ(back.hello.to_rank, 2u);
+  EXPECT_EQ(back.hello.encryption, Encryption::kTls);
   EXPECT_EQ(back.hello.pod_uid, "b");
   EXPECT_EQ(back.hello.challenge, hello.challenge);
 }
@@ -53,6 +54,17 @@ TEST(HandshakeTest, OnlyLowerRanksOfTheListAreTaken) {
   EXPECT_EQ(judge([](Hello& h) { h.rank = 0xffffffff; }), Verdict::kNotAMember);
 }
 
+TEST(HandshakeTest, BothMustWantTheSameEncryption) {
+  const Membership self = Member3(1);
+  const auto judge = [&](Encryption dialers, Encryption acceptors) {
+    return JudgeHello(self, MakeHello(Member3(0), 1, dialers), acceptors);
+  };
+  EXPECT_EQ(judge(Encryption::kTls, Encryption::kTls), Verdict::kAccepted);
+  EXPECT_EQ(judge(Encryption::kNone, Encryption::kNone), Verdict::kAccepted);
+  EXPECT_EQ(judge(Encryption::kTls, Encryption::kNone), Verdict::kWantsTls);
+  EXPECT_EQ(judge(Encryption::kNone, Encryption::kTls), Verdict::kWantsNoTls);
+}
+
 TEST(HandshakeTest, AProofFitsOneKeyDirectionHelloChallengeAndAcceptor) {
   const Membership self = Member3(0);
   const HelloBytes hello = EncodeHello(MakeHello(self, 1));
@@ -67,6 +79,20 @@ TEST(HandshakeTest, AProofFitsOneKeyDirectionHelloChallengeAndAcceptor) {
   EXPECT_NE(proof, DialerProof(self, 1, other_hello, challenge));
   EXPECT_NE(proof, DialerProof(self, 1, hello, NewChallenge()));
   EXPECT_NE(proof, DialerProof(self, 2, hello, challenge));
+  EXPECT_NE(proof, ConnectionKey(self, 1, hello, challenge));
+}
+
+// Else who has heard one connection's handshake could say that it is another's.
+TEST(HandshakeTest, AKeyOfTlsIsOneConnections) {
+  const Membership self = Member3(0);
+  const HelloBytes hello = EncodeHello(MakeHello(self, 1, Encryption::kTls));
+  const HelloBytes other_hello = EncodeHello(MakeHello(self, 1, Encryption::kTls));
+  const Challenge challenge = NewChallenge();
+  const Sha256Digest key = ConnectionKey(self, 1, hello, challenge);
+  EXPECT_EQ(key, ConnectionKey(Member3(1), 1, hello, challenge));
+  EXPECT_NE(key, ConnectionKey(self, 1, other_hello, challenge));
+  EXPECT_NE(key, ConnectionKey(self, 1, hello, NewChallenge()));
+  EXPECT_NE(key, ConnectionKey(self, 2, hello, challenge));
 }
 
 TEST(HandshakeTest, AnAnswerSurvivesTheWireAndGarbageIsNone) {

@@ -106,6 +106,10 @@ class Transport {
   // Returns the first error, which may be another.
   virtual absl::Status Fail(Failure failure) = 0;
 
+  // The same where what was posted may be gone already, as where memory ran out in the middle of an
+  // algorithm: none of it is touched any more. A connection on which a message is half sent is cut.
+  virtual absl::Status Abandon(Failure failure) = 0;
+
   // From any thread: the operation in progress, if any, ends with this within 100 ms.
   virtual void Abort(Failure failure) = 0;
 

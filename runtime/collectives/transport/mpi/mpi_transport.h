@@ -56,6 +56,8 @@ class MpiTransport final : public Transport {
   absl::Status Wait(Receipt receipt) override;
   absl::Status Finish() override;
   absl::Status Fail(Failure failure) override;
+  // MPI cannot take back what it has matched: as Fail.
+  absl::Status Abandon(Failure failure) override { return Fail(std::move(failure)); }
   void Abort(Failure failure) override;
   void TellPeers() override;
   Failure failure() const override;

@@ -85,13 +85,13 @@ TEST(MpiTransportTest, StopsRanksThatDiverge) {
 
 TEST(MpiTransportTest, NamesTheRankThatIsSilent) {
   MPI_Barrier(MPI_COMM_WORLD);  // the clock starts here
-  const auto communicator = Open(std::chrono::seconds(2));
+  const auto communicator = Open(std::chrono::seconds(3));
   ASSERT_NE(communicator, nullptr);
   std::vector<float> values(10, 1);
   if (communicator->rank() != 1) {
     const absl::Status status = communicator->Allreduce(Reduction::kSum, values, values, "step");
     EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded) << status;
-    EXPECT_THAT(std::string(status.message()), HasSubstr("rank 1 was silent for 2000 ms"));
+    EXPECT_THAT(std::string(status.message()), HasSubstr("rank 1 was silent for 3000 ms"));
     EXPECT_EQ(communicator->suspect(), 1);
   }
   MPI_Barrier(MPI_COMM_WORLD);  // rank 1 was here, outside of the communicator, all the time
@@ -101,7 +101,7 @@ TEST(MpiTransportTest, NamesASilentRankToOneThatOnlySends) {
   // One message, of more than MPI sends without an answer; it may be read as long as the process
   // lives.
   static const std::vector<float> data(1 << 20);
-  const auto communicator = Open(std::chrono::seconds(1), data.size() * sizeof(float));
+  const auto communicator = Open(std::chrono::seconds(3), data.size() * sizeof(float));
   ASSERT_NE(communicator, nullptr);
   if (communicator->rank() == 0) {
     const absl::Status status = communicator->Send(1, data, "to nobody");
@@ -112,7 +112,7 @@ TEST(MpiTransportTest, NamesASilentRankToOneThatOnlySends) {
 }
 
 TEST(MpiTransportTest, EndsWhereAllWaitForOneAnother) {
-  const auto communicator = Open(std::chrono::seconds(1));
+  const auto communicator = Open(std::chrono::seconds(3));
   ASSERT_NE(communicator, nullptr);
   std::vector<float> data(10);
   const int next = (communicator->rank() + 1) % communicator->world();

@@ -65,6 +65,7 @@ Channel::Channel(std::unique_ptr<Segment> segment, size_t ring_bytes, int side,
 
 bool Channel::Send(uint64_t sequence, uint64_t tag, std::span<const std::byte> message,
                    size_t* sent) {
+  const size_t before = *sent;
   do {
     const std::span<const std::byte> rest = message.subspan(*sent);
     const bool in_slot = rest.size() <= kInlineBytes;
@@ -92,8 +93,8 @@ bool Channel::Send(uint64_t sequence, uint64_t tag, std::span<const std::byte> m
     slot.number.store(++sent_slots_, std::memory_order_release);
     moved_ = true;
     *sent += piece;
-  } while (*sent < message.size());
-  return true;
+  } while (*sent < message.size() && *sent - before < kMostAtOnce);
+  return *sent == message.size();
 }
 
 bool Channel::Peek(Piece* piece) {

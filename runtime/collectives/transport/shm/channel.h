@@ -79,7 +79,9 @@ class Channel {
 
   Segment& segment() { return *segment_; }
 
-  // Puts in what there is room for of a message, from byte *sent on. True when all of it is in.
+  // Puts in what there is room for of a message, from byte *sent on, and at most kMostAtOnce bytes
+  // of it where the other side makes room meanwhile. True when all of it is in.
+  static constexpr size_t kMostAtOnce = 256 * 1024;
   bool Send(uint64_t sequence, uint64_t tag, std::span<const std::byte> message, size_t* sent);
 
   // The next piece that came.

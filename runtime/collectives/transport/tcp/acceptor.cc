@@ -15,7 +15,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
-// A handshake is two round trips; whoever takes longer is stuck or means harm.
+// A handshake is two round trips, three with TLS; whoever takes longer is stuck or means harm.
 constexpr std::chrono::seconds kHandshakeTimeout{5};
 constexpr milliseconds kNoDescriptorsPause{100};
 // Past this many unfinished handshakes the oldest is let go, so that idle strangers cannot lock
@@ -69,7 +69,10 @@ void Acceptor::Loop() {
     }
     polled.assign({{wake_.fd(), POLLIN, 0}, {listening_.get(), POLLIN, 0}});
     if (accept_again_ > steady_clock::now()) polled[1].fd = -1;
-    for (const Guest& guest : guests_) polled.push_back({guest.fd.get(), POLLIN, 0});
+    for (const Guest& guest : guests_) {
+      const short interest = guest.tls == nullptr ? POLLIN : guest.tls->interest();
+      polled.push_back({guest.fd.get(), interest, 0});
+    }
     if (poll(polled.data(), polled.size(), PollTimeoutMs()) < 0) {
       RM_CHECK(errno == EINTR, "poll failed");
       continue;
@@ -125,6 +128,7 @@ void Acceptor::AcceptAll() {
 }
 
 bool Acceptor::Advance(Guest& guest) {
+  if (guest.tls != nullptr) return Encrypt(guest);
   const std::span<std::byte> record = guest.proving ? std::as_writable_bytes(std::span(guest.proof))
                                                     : std::span<std::byte>(guest.hello_bytes);
   switch (ReceiveInto(guest.fd.get(), record, &guest.done)) {
@@ -147,7 +151,7 @@ Verdict Acceptor::Judge(Guest& guest, Answer* answer) {
   if (guest.hello.round > newest_round_) return Verdict::kNotYet;
   if (guest.hello.round < newest_round_ || sink_ == nullptr) return Verdict::kRoundOver;
   const Membership& self = sink_->membership();
-  const Verdict verdict = JudgeHello(self, guest.hello);
+  const Verdict verdict = JudgeHello(self, guest.hello, sink_->encryption());
   if (verdict != Verdict::kAccepted) return verdict;
   guest.challenge = NewChallenge();
   answer->challenge = guest.challenge;
@@ -182,11 +186,40 @@ bool Acceptor::CheckProof(Guest& guest) {
     const uint32_t number = static_cast<uint32_t>(verdict);
     const bool sent = SendRecord(guest.fd.get(), std::as_bytes(std::span(&number, 1)));
     if (verdict == Verdict::kAccepted && sent) {
+      if (sink_->encryption() == Encryption::kTls) {
+        const Membership& self = sink_->membership();
+        guest.tls = std::make_unique<TlsStream>(
+            TlsStream::Side::kAcceptor, guest.fd.get(),
+            ConnectionKey(self, self.rank, guest.hello_bytes, guest.challenge));
+        return true;
+      }
       const int rank = static_cast<int>(guest.hello.rank);
-      if (sink_->Deliver(rank, std::move(guest.fd))) return false;
+      if (sink_->Deliver(rank, {std::move(guest.fd), nullptr})) return false;
     }
   }
   Refuse(guest, verdict == Verdict::kAccepted ? "is connected already" : VerdictText(verdict));
+  return false;
+}
+
+bool Acceptor::Encrypt(Guest& guest) {
+  const IoState state = guest.tls->Handshake();
+  if (state == IoState::kWouldBlock) return true;
+  if (state != IoState::kComplete) {
+    const std::string& error = guest.tls->error();
+    Refuse(guest,
+           error.empty() ? "left in the middle of the handshake" : "failed in TLS: " + error);
+    return false;
+  }
+  const char* why = VerdictText(Verdict::kRoundOver);
+  {
+    const std::lock_guard lock(mutex_);
+    if (sink_ != nullptr && guest.hello.round == newest_round_) {
+      const int rank = static_cast<int>(guest.hello.rank);
+      if (sink_->Deliver(rank, {std::move(guest.fd), std::move(guest.tls)})) return false;
+      why = "is connected already";
+    }
+  }
+  Refuse(guest, why);
   return false;
 }
 

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <list>
+#include <memory>
 #include <mutex>
 #include <poll.h>
 #include <set>
@@ -18,6 +19,7 @@
 #include "common/file.h"
 #include "runtime/collectives/transport/handshake.h"
 #include "runtime/collectives/transport/tcp/socket.h"
+#include "runtime/collectives/transport/tcp/tls_stream.h"
 
 namespace ringmaster::collectives::tcp {
 
@@ -26,9 +28,10 @@ class RoundSink {
  public:
   virtual ~RoundSink() = default;
   virtual const Membership& membership() const = 0;
+  virtual Encryption encryption() const = 0;
   // Takes a connection from a rank that has proved who it is; false where that rank has one
   // already. Called on the accepting thread; must not block or call the acceptor.
-  virtual bool Deliver(int rank, UniqueFd connection) = 0;
+  virtual bool Deliver(int rank, Connection connection) = 0;
 };
 
 struct RefusalCounts {
@@ -66,6 +69,7 @@ class Acceptor {
     Hello hello;
     Challenge challenge{};
     Sha256Digest proof{};
+    std::unique_ptr<TlsStream> tls;  // from the verdict on, where both want it
   };
   using Guests = std::list<Guest>;
 
@@ -76,6 +80,7 @@ class Acceptor {
   bool Advance(Guest& guest);
   bool Greet(Guest& guest);
   bool CheckProof(Guest& guest);
+  bool Encrypt(Guest& guest);
   Verdict Judge(Guest& guest, Answer* answer);
   void Refuse(const Guest& guest, const std::string& why);
 

@@ -18,15 +18,17 @@ constexpr milliseconds kAttemptTimeout{3000};
 
 }  // namespace
 
-Dialer::Dialer(const Membership& self, int peer, const SocketAddress& source, SteadyTime deadline)
+Dialer::Dialer(const Membership& self, int peer, const SocketAddress& source, SteadyTime deadline,
+               Encryption encryption)
     : self_(self),
       peer_(peer),
       source_(source),
       started_(std::chrono::steady_clock::now()),
       deadline_(deadline),
+      encryption_(encryption),
       pause_(kFirstPause) {}
 
-absl::StatusOr<std::optional<UniqueFd>> Dialer::Step(SteadyTime now) {
+absl::StatusOr<std::optional<Connection>> Dialer::Step(SteadyTime now) {
   if (now >= deadline_) {
     const double seconds = std::chrono::duration<double>(now - started_).count();
     return absl::DeadlineExceededError(
@@ -37,11 +39,18 @@ absl::StatusOr<std::optional<UniqueFd>> Dialer::Step(SteadyTime now) {
   if (state_ == State::kConnecting) SayHello(now);
   if (state_ == State::kAwaitingAnswer) return ReadAnswer(now);
   if (state_ == State::kAwaitingVerdict) return ReadVerdict(now);
+  if (state_ == State::kEncrypting) return Encrypt(now);
   return std::nullopt;
 }
 
+void Dialer::Leave(std::span<const std::byte> last) {
+  const bool plain = encryption_ == Encryption::kNone;
+  if (plain && state_ == State::kAwaitingVerdict) SendRecord(fd_.get(), last);
+}
+
 pollfd Dialer::Interest() const {
-  if (state_ == State::kPausing) return {-1, 0, 0};
+  if (!fd_.valid()) return {-1, 0, 0};  // it pauses, or is done
+  if (state_ == State::kEncrypting) return {fd_.get(), tls_->interest(), 0};
   return {fd_.get(), static_cast<short>(state_ == State::kConnecting ? POLLOUT : POLLIN), 0};
 }
 
@@ -60,6 +69,7 @@ void Dialer::StartAttempt(SteadyTime now) {
 }
 
 void Dialer::Pause(SteadyTime now, const std::string& why) {
+  tls_.reset();
   fd_.Reset();
   last_trouble_ = why;
   state_ = State::kPausing;
@@ -73,7 +83,7 @@ void Dialer::SayHello(SteadyTime now) {
   if (const absl::Status connected = ConnectResult(fd_.get()); !connected.ok()) {
     return Pause(now, Message(connected));
   }
-  hello_bytes_ = EncodeHello(MakeHello(self_, peer_));
+  hello_bytes_ = EncodeHello(MakeHello(self_, peer_, encryption_));
   if (!SendRecord(fd_.get(), hello_bytes_)) return Pause(now, "it closed the connection");
   state_ = State::kAwaitingAnswer;
   done_ = 0;
@@ -109,6 +119,7 @@ Dialer::Outcome Dialer::ReadAnswer(SteadyTime now) {
     Pause(now, "it closed the connection in the handshake");
     return std::nullopt;
   }
+  key_ = ConnectionKey(self_, peer_, hello_bytes_, answer->challenge);
   state_ = State::kAwaitingVerdict;
   // No other attempt from here on: the peer may have taken this connection, and takes one only.
   next_attempt_ = deadline_;
@@ -121,7 +132,20 @@ Dialer::Outcome Dialer::ReadVerdict(SteadyTime now) {
   if (verdict_ != static_cast<uint32_t>(Verdict::kAccepted)) {
     return Refused(verdict_ < kVerdicts ? static_cast<Verdict>(verdict_) : Verdict::kNotAHello);
   }
-  return std::optional<UniqueFd>(std::move(fd_));
+  if (encryption_ == Encryption::kNone) return Connection{std::move(fd_), nullptr};
+  tls_ = std::make_unique<TlsStream>(TlsStream::Side::kDialer, fd_.get(), key_);
+  state_ = State::kEncrypting;
+  return Encrypt(now);
+}
+
+Dialer::Outcome Dialer::Encrypt(SteadyTime now) {
+  const IoState state = tls_->Handshake();
+  if (state == IoState::kComplete) return Connection{std::move(fd_), std::move(tls_)};
+  if (state == IoState::kWouldBlock) return std::nullopt;
+  if (!tls_->error().empty())
+    return absl::DataLossError(fmt::format("failed in TLS: {}", tls_->error()));
+  Pause(now, "it closed the connection in the handshake of TLS");
+  return std::nullopt;
 }
 
 absl::Status Dialer::Refused(Verdict verdict) const {

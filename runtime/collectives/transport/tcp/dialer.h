@@ -5,42 +5,52 @@
 #define RINGMASTER_RUNTIME_COLLECTIVES_TRANSPORT_TCP_DIALER_H_
 
 #include <chrono>
+#include <memory>
 #include <optional>
 #include <poll.h>
+#include <span>
 #include <string>
 
 #include "common/clock.h"
 #include "common/file.h"
 #include "runtime/collectives/transport/handshake.h"
 #include "runtime/collectives/transport/tcp/socket.h"
+#include "runtime/collectives/transport/tcp/tls_stream.h"
 
 namespace ringmaster::collectives::tcp {
 
 class Dialer {
  public:
   // `self` must outlive the dialer. Dials from `source` until `deadline`.
-  Dialer(const Membership& self, int peer, const SocketAddress& source, SteadyTime deadline);
+  Dialer(const Membership& self, int peer, const SocketAddress& source, SteadyTime deadline,
+         Encryption encryption = Encryption::kNone);
 
-  // Goes on as far as it can without blocking. The connection once the handshake is done; nothing
-  // while it is under way; kDeadlineExceeded: the deadline passed; kFailedPrecondition: the peer
-  // refused, or could not prove itself.
-  absl::StatusOr<std::optional<UniqueFd>> Step(SteadyTime now);
+  // Goes on as far as it can without blocking. The connection once the handshake is done, and that
+  // of TLS where it is wanted; nothing while they are under way; kDeadlineExceeded: the deadline
+  // passed; kFailedPrecondition: the peer refused, or could not prove itself; kDataLoss: TLS
+  // failed.
+  absl::StatusOr<std::optional<Connection>> Step(SteadyTime now);
 
-  // What to poll for: a descriptor of -1 while it pauses.
+  // For who gives up: says `last`, whole frames, where the peer may have taken the connection. With
+  // TLS it takes none before it can be told so.
+  void Leave(std::span<const std::byte> last);
+
+  // What to poll for: a descriptor of -1 while it pauses, and when it has given the connection.
   pollfd Interest() const;
 
   // When to call Step at the latest.
   SteadyTime wake_at() const;
 
  private:
-  enum class State { kPausing, kConnecting, kAwaitingAnswer, kAwaitingVerdict };
-  using Outcome = absl::StatusOr<std::optional<UniqueFd>>;
+  enum class State { kPausing, kConnecting, kAwaitingAnswer, kAwaitingVerdict, kEncrypting };
+  using Outcome = absl::StatusOr<std::optional<Connection>>;
 
   void StartAttempt(SteadyTime now);
   void Pause(SteadyTime now, const std::string& why);
   void SayHello(SteadyTime now);
   Outcome ReadAnswer(SteadyTime now);
   Outcome ReadVerdict(SteadyTime now);
+  Outcome Encrypt(SteadyTime now);
   bool Receive(std::span<std::byte> record, SteadyTime now);
   absl::Status Refused(Verdict verdict) const;
 
@@ -49,6 +59,7 @@ class Dialer {
   const SocketAddress source_;
   const SteadyTime started_;
   const SteadyTime deadline_;
+  const Encryption encryption_;
 
   State state_ = State::kPausing;
   SteadyTime next_attempt_{};
@@ -59,6 +70,8 @@ class Dialer {
   HelloBytes hello_bytes_{};
   AnswerBytes answer_bytes_{};
   uint32_t verdict_ = 0;
+  Sha256Digest key_{};              // of TLS
+  std::unique_ptr<TlsStream> tls_;  // while encrypting
 };
 
 }  // namespace ringmaster::collectives::tcp

@@ -19,14 +19,18 @@ namespace {
 
 constexpr size_t kFramesPerWrite = 8;
 constexpr size_t kStagedBytes = 64 * 1024;
+// What may be put into shared memory before anybody looks up.
+constexpr size_t kAheadBytes = 4 * Link::kGulpBytes;
 constexpr size_t kMaxDrainBytes = size_t{1} << 20;
 
 }  // namespace
 
 Link::Link(int peer, FrameHandler* handler) : peer_(peer), handler_(handler) {}
 
-void Link::Attach(UniqueFd fd, SteadyTime now) {
+void Link::Attach(UniqueFd fd, SteadyTime now, std::unique_ptr<TlsStream> tls) {
   fd_ = std::move(fd);
+  tls_ = std::move(tls);
+  unread_ = tls_ != nullptr;
   last_heard_ = now;
 }
 
@@ -38,9 +42,19 @@ void Link::StartOperation() {
 void Link::DropWork(bool keep_partial) {
   const bool partial = keep_partial && !queue_.empty() && queue_.front().sent > 0;
   queue_.resize(partial ? 1 : 0);
+  if (!keep_partial && tls_ != nullptr) tls_->DropUnsent();
   posted_.clear();
   held_.clear();
   staged_bytes_ = 0;
+}
+
+void Link::Abandon() {
+  const bool half_sent = !queue_.empty() && queue_.front().sent > 0 && !queue_.front().control;
+  std::erase_if(queue_, [](const Outgoing& frame) { return !frame.control; });
+  posted_.clear();
+  held_.clear();
+  staged_bytes_ = 0;
+  if (half_sent) Close();
 }
 
 void Link::ReleaseHeld() {
@@ -60,7 +74,8 @@ void Link::QueueData(const FrameHeader& header, std::span<const std::byte> bytes
     return;
   }
   Held held{.header = header, .payload = bytes};
-  if (path_ == Path::kSharedMemory && held_.empty() && SendShared(held)) return;
+  const bool ahead = path_ == Path::kSharedMemory && held_.empty() && sent_ahead_ < kAheadBytes;
+  if (ahead && SendShared(held)) return;
   held_.push_back(held);
 }
 
@@ -76,19 +91,19 @@ uint64_t Link::PostReceive(const Arrival& arrival) {
   return ++posted_count_;
 }
 
-bool Link::has_work() const {
-  return has_posted() || has_held() ||
-         std::any_of(queue_.begin(), queue_.end(),
-                     [](const Outgoing& frame) { return !frame.control; });
+bool Link::has_sends() const {
+  if (has_unsent() && unsent_data_) return true;
+  return has_held() || std::any_of(queue_.begin(), queue_.end(),
+                                   [](const Outgoing& frame) { return !frame.control; });
 }
 
 short Link::interest() const {
   if (!attached()) return 0;
-  return static_cast<short>((held_back() || left_ ? 0 : POLLIN) | (queue_.empty() ? 0 : POLLOUT));
+  return static_cast<short>((held_back() || left_ ? 0 : POLLIN) | (has_queued() ? POLLOUT : 0));
 }
 
 absl::Status Link::Write(SteadyTime now) {
-  while (attached() && !queue_.empty()) {
+  while (attached() && has_queued()) {
     iovec parts[2 * kFramesPerWrite];
     size_t count = 0;
     for (size_t i = 0; i < std::min(queue_.size(), kFramesPerWrite); ++i) {
@@ -102,27 +117,34 @@ absl::Status Link::Write(SteadyTime now) {
     msghdr message{};
     message.msg_iov = parts;
     message.msg_iovlen = count;
-    const ssize_t sent = sendmsg(fd_.get(), &message, MSG_NOSIGNAL);
+    const ssize_t sent = tls_ == nullptr ? sendmsg(fd_.get(), &message, MSG_NOSIGNAL)
+                                         : tls_->Write(std::span(parts, count));
     if (sent < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return absl::OkStatus();
     if (sent < 0 && errno == EINTR) continue;
     if (sent < 0) {
       // What the peer said last, if it did, tells more than the broken pipe.
-      const absl::Status broken = Lost(std::strerror(errno));
+      const absl::Status broken = Broken();
       RM_RETURN_IF_ERROR(Read(now));
-      return left_ && queue_.empty() ? absl::OkStatus() : broken;
+      // Its last word may stand behind data that is not posted yet: who only sends is done early.
+      if (!left_ && held_back()) DropControl();
+      const bool no_loss = queue_.empty() && !unsent_data_;
+      return (left_ || held_back()) && no_loss ? absl::OkStatus() : broken;
     }
     Sent(static_cast<size_t>(sent), now);
+    if (!has_unsent()) unsent_data_ = false;
   }
   return absl::OkStatus();
 }
 
 void Link::Sent(size_t bytes, SteadyTime now) {
+  bytes_moved_ += bytes;
   while (bytes > 0) {
     Outgoing& frame = queue_.front();
     const size_t step = std::min(bytes, frame.size() - frame.sent);
     frame.sent += step;
     bytes -= step;
     if (!frame.payload.empty()) last_progress_ = now;
+    if (!frame.control) unsent_data_ = true;
     if (frame.sent == frame.size()) {
       bytes_sent_ += frame.payload.size();
       queue_.pop_front();
@@ -132,6 +154,7 @@ void Link::Sent(size_t bytes, SteadyTime now) {
 
 absl::Status Link::Read(SteadyTime now) {
   bool would_block = false;
+  unread_ = false;
   while (attached() && !left_ && !would_block) {
     if (!reading_payload_) {
       RM_RETURN_IF_ERROR(ReadHeader(now, &would_block));
@@ -168,9 +191,13 @@ absl::Status Link::ReadControl(SteadyTime now, bool* would_block) {
   done_ = 0;
   if (header_.type == FrameType::kGoodbye) {
     left_ = true;
-    std::erase_if(queue_, [](const Outgoing& frame) { return frame.control; });
+    DropControl();
   }
   return handler_->OnControl(peer_, header_, text_);
+}
+
+void Link::DropControl() {
+  std::erase_if(queue_, [](const Outgoing& frame) { return frame.control; });
 }
 
 absl::Status Link::ReadData(SteadyTime now, bool* would_block) {
@@ -218,8 +245,12 @@ absl::Status Link::Combine(Arrival& arrival, SteadyTime now, bool* would_block) 
 absl::Status Link::Receive(std::span<std::byte> into, size_t* done, SteadyTime now,
                            bool* would_block) {
   const size_t before = *done;
-  const IoState state = ReceiveInto(fd_.get(), into, done);
-  if (*done > before) last_heard_ = now;
+  const IoState state =
+      tls_ == nullptr ? ReceiveInto(fd_.get(), into, done) : tls_->Read(into, done);
+  // A record of TLS may come in many pieces: each is a sign of life.
+  const size_t came = tls_ == nullptr ? *done - before : tls_->TakeReceived();
+  if (came > 0) last_heard_ = now;
+  bytes_moved_ += came;
   switch (state) {
     case IoState::kComplete:
       return absl::OkStatus();
@@ -229,7 +260,7 @@ absl::Status Link::Receive(std::span<std::byte> into, size_t* done, SteadyTime n
     case IoState::kClosed:
       return Lost(done_ > 0 || reading_payload_ ? "it ended in the middle of a frame" : "it ended");
     case IoState::kFailed:
-      return Lost(std::strerror(errno));
+      return Broken();
   }
   return absl::InternalError("unknown state of a socket");
 }
@@ -238,12 +269,17 @@ absl::Status Link::Lost(const std::string& how) const {
   return absl::UnavailableError(fmt::format("lost the connection: {}", how));
 }
 
+absl::Status Link::Broken() const {
+  if (tls_ == nullptr || tls_->error().empty()) return Lost(std::strerror(errno));
+  return absl::DataLossError(fmt::format("failed in TLS: {}", tls_->error()));
+}
+
 bool Link::Delivered(SteadyTime now) {
   if (!attached() || !Write(now).ok()) return true;
   pollfd ended{fd_.get(), 0, 0};
   if (poll(&ended, 1, 0) > 0) return true;  // POLLHUP or POLLERR: no event was asked for
   int under_way = 0;
-  return queue_.empty() && (ioctl(fd_.get(), SIOCOUTQ, &under_way) != 0 || under_way == 0);
+  return !has_queued() && (ioctl(fd_.get(), SIOCOUTQ, &under_way) != 0 || under_way == 0);
 }
 
 void Link::Close() {
@@ -254,6 +290,7 @@ void Link::Close() {
     if (got <= 0) break;
     drained += static_cast<size_t>(got);
   }
+  tls_.reset();
   fd_.Reset();
 }
 

@@ -3,9 +3,10 @@
 // of the two carries it; all other frames always go over the socket.
 //
 // A link moves bytes and cuts them into frames; what a frame means is its handler's business. It
-// reads ahead by one header only: data that no receive was posted for stays in the kernel, so a
-// fast peer is held back by TCP. One thread. All statuses are about the peer ("closed the
-// connection ..."), for the caller to put a name before.
+// reads ahead by one header only (and what TLS reads at once, where the connection is encrypted):
+// data that no receive was posted for stays in the kernel, so a fast peer is held back by TCP. One
+// thread. All statuses are about the peer ("closed the connection ..."), for the caller to put a
+// name before.
 #ifndef RINGMASTER_RUNTIME_COLLECTIVES_TRANSPORT_TCP_LINK_H_
 #define RINGMASTER_RUNTIME_COLLECTIVES_TRANSPORT_TCP_LINK_H_
 
@@ -23,6 +24,7 @@
 #include "runtime/collectives/transport/arrival.h"
 #include "runtime/collectives/transport/frame.h"
 #include "runtime/collectives/transport/shm/channel.h"
+#include "runtime/collectives/transport/tcp/tls_stream.h"
 
 namespace ringmaster::collectives::tcp {
 
@@ -42,10 +44,13 @@ enum class Path { kUnsettled, kTcp, kSharedMemory };
 
 class Link {
  public:
+  static constexpr size_t kGulpBytes = 256 * 1024;
+
   // `handler` must outlive the link.
   Link(int peer, FrameHandler* handler);
 
-  void Attach(UniqueFd fd, SteadyTime now);
+  // Where there is `tls`, it is over `fd`, and its handshake is done.
+  void Attach(UniqueFd fd, SteadyTime now, std::unique_ptr<TlsStream> tls = nullptr);
   bool attached() const { return fd_.valid(); }
   int fd() const { return fd_.get(); }
   bool left() const { return left_; }  // said goodbye
@@ -64,6 +69,8 @@ class Link {
   // Drops everything posted, except that a frame whose first byte is sent is kept whole if
   // `keep_partial`.
   void DropWork(bool keep_partial);
+  // Drops everything posted at once. Where a message is half sent nothing can follow it: closes.
+  void Abandon();
 
   // Queues a frame; before there is a connection, too. `bytes` are not copied.
   void QueueData(const FrameHeader& header, std::span<const std::byte> bytes);
@@ -72,18 +79,22 @@ class Link {
   uint64_t PostReceive(const Arrival& arrival);
 
   uint64_t completed_receives() const { return completed_; }
-  bool has_queued() const { return !queue_.empty(); }  // for the socket
-  bool has_held() const { return !held_.empty(); }     // data for a path to come, or shared memory
+  bool has_queued() const { return !queue_.empty() || has_unsent(); }  // for the socket
+  bool has_held() const { return !held_.empty(); }  // data for a path to come, or shared memory
   bool has_posted() const { return !posted_.empty(); }
+  bool has_sends() const;  // data to be sent, either way
   // Data is to be sent or received. Control frames are no work: no operation waits for them.
-  bool has_work() const;
+  bool has_work() const { return has_posted() || has_sends(); }
+  // Through shared memory has come what was not taken out yet. (Over TCP no frame passes another.)
+  bool HasArrived();
 
   // Writes to the socket and reads from it as much as goes without blocking.
   absl::Status Write(SteadyTime now);
   absl::Status Read(SteadyTime now);
 
   // The same for the shared memory, which the path must be; no system calls, no look at the clock.
-  // True: something moved.
+  // True: something moved. At most about kGulpBytes each way, so that in a long stream there is
+  // time for other peers and for an abort.
   absl::StatusOr<bool> MoveShared();
   // Shows the handler what came through shared memory before a receive was posted for it.
   absl::Status InspectShared();
@@ -94,8 +105,8 @@ class Link {
   short interest() const;
 
   // A data frame whose header was read early has its receive now: Read goes on without any new byte
-  // (the payload may be empty).
-  bool unblocked() const { return awaits_receive() && !posted_.empty(); }
+  // (the payload may be empty). Or TLS read something together with the end of its handshake.
+  bool unblocked() const { return unread_ || (awaits_receive() && !posted_.empty()); }
   // The peer has sent more than this rank has asked for, so nothing further is read from it.
   bool held_back() const { return awaits_receive() && posted_.empty(); }
 
@@ -103,6 +114,8 @@ class Link {
   SteadyTime last_progress() const { return last_progress_; }  // a byte of data came or went
   uint64_t bytes_sent() const { return bytes_sent_; }
   uint64_t bytes_received() const { return bytes_received_; }
+  // Through the socket in both directions, headers and control frames included.
+  uint64_t bytes_moved() const { return bytes_moved_; }
 
   // Nothing of what was queued is under way any more: the peer's kernel has all of it, or nobody is
   // there to take it. Does not block.
@@ -134,26 +147,35 @@ class Link {
 
   bool awaits_receive() const { return reading_payload_ && is_data() && !matched_; }
   bool is_data() const { return header_.type == FrameType::kData; }
+  bool has_unsent() const { return tls_ != nullptr && tls_->has_unsent(); }
   void Sent(size_t bytes, SteadyTime now);
   bool SendShared(Held& held);
   FrameHeader HeaderOf(const shm::Channel::Piece& piece) const;
   absl::Status ReceiveShared(const shm::Channel::Piece& piece);
   absl::Status ReadHeader(SteadyTime now, bool* would_block);
   absl::Status ReadControl(SteadyTime now, bool* would_block);
+  // Takes out what is no data: the peer does not want to hear it any more.
+  void DropControl();
   absl::Status ReadData(SteadyTime now, bool* would_block);
   absl::Status Combine(Arrival& arrival, SteadyTime now, bool* would_block);
   absl::Status Receive(std::span<std::byte> into, size_t* done, SteadyTime now, bool* would_block);
   absl::Status Lost(const std::string& how) const;
+  // From errno, and TLS where it knows more.
+  absl::Status Broken() const;
 
   const int peer_;
   FrameHandler* const handler_;
   UniqueFd fd_;
+  std::unique_ptr<TlsStream> tls_;  // null: the connection is not encrypted
+  bool unread_ = false;             // nobody has read from it since it was attached
+  bool unsent_data_ = false;        // some of what it has taken and not sent is no control frame
   bool left_ = false;
 
   Path path_ = Path::kUnsettled;
   std::unique_ptr<shm::Channel> channel_;
   uint64_t round_ = 0;  // of the channel
   std::deque<Held> held_;
+  size_t sent_ahead_ = 0;   // through shared memory since MoveShared was called
   size_t shared_done_ = 0;  // bytes of the first receive that came through shared memory
   bool shared_matched_ = false;
   bool shared_moved_ = false;
@@ -176,6 +198,7 @@ class Link {
   SteadyTime last_progress_{};
   uint64_t bytes_sent_ = 0;
   uint64_t bytes_received_ = 0;
+  uint64_t bytes_moved_ = 0;
 };
 
 }  // namespace ringmaster::collectives::tcp

@@ -3,6 +3,12 @@
 #include "runtime/collectives/transport/tcp/link.h"
 
 namespace ringmaster::collectives::tcp {
+namespace {
+
+// What a message costs beside its bytes, as if it were so many more.
+constexpr size_t kMessageBytes = 1024;
+
+}  // namespace
 
 bool Link::SendShared(Held& held) {
   const size_t before = held.sent;
@@ -10,12 +16,14 @@ bool Link::SendShared(Held& held) {
       channel_->Send(held.header.sequence, held.header.tag, held.payload, &held.sent);
   if (whole) bytes_sent_ += held.payload.size();
   if (whole || held.sent > before) shared_moved_ = true;
+  sent_ahead_ += held.sent - before + kMessageBytes;
   return whole;
 }
 
 absl::StatusOr<bool> Link::MoveShared() {
   bool moved = false;
-  while (!held_.empty()) {
+  sent_ahead_ = 0;
+  while (!held_.empty() && sent_ahead_ < kGulpBytes) {
     const size_t before = held_.front().sent;
     const bool whole = SendShared(held_.front());
     moved = moved || whole || held_.front().sent > before;
@@ -23,8 +31,10 @@ absl::StatusOr<bool> Link::MoveShared() {
     held_.pop_front();
   }
   shm::Channel::Piece piece;
-  while (!posted_.empty() && channel_->Peek(&piece)) {
+  size_t taken = 0;
+  while (taken < kGulpBytes && !posted_.empty() && channel_->Peek(&piece)) {
     moved = true;
+    taken += piece.bytes.size() + kMessageBytes;
     RM_RETURN_IF_ERROR(ReceiveShared(piece));
   }
   shared_moved_ = shared_moved_ || moved;
@@ -60,6 +70,11 @@ absl::Status Link::ReceiveShared(const shm::Channel::Piece& piece) {
   shared_done_ = 0;
   shared_matched_ = false;
   return absl::OkStatus();
+}
+
+bool Link::HasArrived() {
+  shm::Channel::Piece piece;
+  return path_ == Path::kSharedMemory && channel_->Peek(&piece);
 }
 
 absl::Status Link::InspectShared() {

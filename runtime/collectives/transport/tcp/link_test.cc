@@ -1,7 +1,11 @@
 #include "runtime/collectives/transport/tcp/link.h"
 
 #include <array>
+#include <memory>
+#include <poll.h>
 #include <unistd.h>
+#include <utility>
+#include <vector>
 
 #include <gtest/gtest.h>
 #include <sys/socket.h>
@@ -33,11 +37,13 @@ class LinkTest : public ::testing::Test {
 
   // The peer's last message, and its goodbye.
   void SendTheLast() {
-    for (const FrameType type : {FrameType::kData, FrameType::kGoodbye}) {
-      const FrameHeaderBytes header = EncodeFrameHeader({.type = type});
-      EXPECT_EQ(write(peer_.get(), header.data(), header.size()),
-                static_cast<ssize_t>(header.size()));
-    }
+    Send(FrameType::kData);
+    Send(FrameType::kGoodbye);
+  }
+  void Send(FrameType type) {
+    const FrameHeaderBytes header = EncodeFrameHeader({.type = type});
+    EXPECT_EQ(write(peer_.get(), header.data(), header.size()),
+              static_cast<ssize_t>(header.size()));
   }
 
   const SteadyTime now_{};
@@ -65,6 +71,22 @@ TEST_F(LinkTest, ASignOfLifeThatNobodyHearsIsNoLoss) {
   EXPECT_FALSE(link_.has_work());
 }
 
+// Who only sends is done before others have asked for what it sent.
+TEST_F(LinkTest, WhatAPeerThatHasLeftSentIsReadWhenItIsAskedForWhateverItWasTold) {
+  Send(FrameType::kData);
+  SendTheLast();
+  peer_.Reset();
+  link_.QueueControl({.type = FrameType::kAlive}, "");
+  EXPECT_TRUE(link_.Write(now_).ok());
+  EXPECT_EQ(link_.completed_receives(), 1u);
+  EXPECT_FALSE(link_.left());
+  EXPECT_FALSE(link_.has_work());
+  link_.PostReceive(Arrival(std::span<std::byte>()));
+  ASSERT_TRUE(link_.Read(now_).ok());
+  EXPECT_EQ(link_.completed_receives(), 2u);
+  EXPECT_TRUE(link_.left());
+}
+
 TEST_F(LinkTest, DataForAPeerThatHasLeftIsLost) {
   const std::array<std::byte, 4> data{};
   link_.QueueData({.type = FrameType::kData, .length = data.size()}, data);
@@ -73,6 +95,203 @@ TEST_F(LinkTest, DataForAPeerThatHasLeftIsLost) {
   EXPECT_TRUE(link_.has_work());
   peer_.Reset();
   EXPECT_EQ(link_.Write(now_).code(), absl::StatusCode::kUnavailable);
+}
+
+// A link over shared memory and its peer's side of it.
+class SharedLinkTest : public ::testing::Test {
+ protected:
+  static constexpr size_t kRing = 512 * 1024;
+  static constexpr size_t kMessage = 32 * 1024;
+  static constexpr size_t kInRing = kRing / kMessage;
+
+  SharedLinkTest() {
+    auto segment = shm::Segment::Make(shm::Channel::SegmentBytes(kRing));
+    EXPECT_TRUE(segment.ok()) << segment.status();
+    auto other = shm::Segment::Open((*segment)->name(), shm::Channel::SegmentBytes(kRing));
+    EXPECT_TRUE(other.ok()) << other.status();
+    peer_ = std::make_unique<shm::Channel>(*std::move(segment), kRing, 0, shm::Processors{});
+    link_.UseSharedMemory(
+        std::make_unique<shm::Channel>(*std::move(other), kRing, 1, shm::Processors{}),
+        /*round=*/1);
+  }
+
+  Indifferent handler_;
+  Link link_{1, &handler_};
+  std::unique_ptr<shm::Channel> peer_;
+  std::vector<std::byte> message_ = std::vector<std::byte>(kMessage);
+};
+
+// Else whoever receives a long stream would see neither an abort nor other peers before its end.
+TEST_F(SharedLinkTest, TakesALongStreamInGulps) {
+  for (size_t i = 0; i < kInRing; ++i) {
+    link_.PostReceive(Arrival(std::span(message_)));
+    size_t sent = 0;
+    EXPECT_TRUE(peer_->Send(1, 1, message_, &sent));
+  }
+  ASSERT_TRUE(link_.MoveShared().ok());
+  EXPECT_LE(link_.completed_receives() * kMessage, Link::kGulpBytes);
+  EXPECT_GT(link_.completed_receives(), 0u);
+  for (size_t i = 0; i < kInRing; ++i) ASSERT_TRUE(link_.MoveShared().ok());
+  EXPECT_EQ(link_.completed_receives(), kInRing);
+}
+
+TEST_F(SharedLinkTest, SendsNoLongStreamBeforeAnybodyLooksUp) {
+  constexpr size_t kMessages = 1000;
+  for (size_t i = 0; i < kMessages; ++i) {
+    link_.QueueData({.type = FrameType::kData, .length = kMessage}, message_);
+    for (shm::Channel::Piece piece; peer_->Peek(&piece);) peer_->Take();
+  }
+  EXPECT_TRUE(link_.has_held());
+  size_t looks = 0;
+  while (link_.has_held()) {
+    ASSERT_TRUE(link_.MoveShared().ok());
+    for (shm::Channel::Piece piece; peer_->Peek(&piece);) peer_->Take();
+    ++looks;
+  }
+  EXPECT_GT(looks, kMessages * kMessage / Link::kGulpBytes / 2);
+  EXPECT_EQ(link_.bytes_sent(), kMessages * kMessage);
+}
+
+// Both ends of a connection with TLS.
+struct EncryptedPair {
+  EncryptedPair() {
+    int fds[2];
+    EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds), 0);
+    dialer.fd = UniqueFd(fds[0]);
+    acceptor.fd = UniqueFd(fds[1]);
+    const Sha256Digest key = Sha256Of("key");
+    dialer.tls = std::make_unique<TlsStream>(TlsStream::Side::kDialer, fds[0], key);
+    acceptor.tls = std::make_unique<TlsStream>(TlsStream::Side::kAcceptor, fds[1], key);
+    EXPECT_EQ(dialer.tls->Handshake(), IoState::kWouldBlock);
+    EXPECT_EQ(acceptor.tls->Handshake(), IoState::kWouldBlock);
+    EXPECT_EQ(dialer.tls->Handshake(), IoState::kComplete);  // for the acceptor one message is left
+  }
+
+  Connection dialer;
+  Connection acceptor;
+};
+
+// No poll would ever tell of it.
+TEST(EncryptedLinkTest, ReadsWhatCameTogetherWithTheEndOfTheHandshake) {
+  EncryptedPair pair;
+  FrameHeaderBytes header = EncodeFrameHeader({.type = FrameType::kData});
+  const iovec part{header.data(), header.size()};
+  ASSERT_EQ(pair.dialer.tls->Write(std::span(&part, 1)), static_cast<ssize_t>(header.size()));
+  ASSERT_EQ(pair.acceptor.tls->Handshake(), IoState::kComplete);
+  pollfd readable{pair.acceptor.fd.get(), POLLIN, 0};
+  ASSERT_EQ(poll(&readable, 1, 0), 0) << "the kernel still has it";
+  const SteadyTime now{};
+  Indifferent handler;
+  Link link(0, &handler);
+  link.Attach(std::move(pair.acceptor.fd), now, std::move(pair.acceptor.tls));
+  link.UseTcp();
+  link.PostReceive(Arrival(std::span<std::byte>()));
+  EXPECT_TRUE(link.unblocked());
+  ASSERT_TRUE(link.Read(now).ok());
+  EXPECT_EQ(link.completed_receives(), 1u);
+  EXPECT_FALSE(link.unblocked()) << "it would spin";
+}
+
+// Else an operation would end, and nobody would send it before the next.
+TEST(EncryptedLinkTest, HasWorkUntilTheSocketHasTakenWhatIsEncrypted) {
+  EncryptedPair pair;
+  ASSERT_EQ(pair.acceptor.tls->Handshake(), IoState::kComplete);
+  const int small = 4096;
+  setsockopt(pair.dialer.fd.get(), SOL_SOCKET, SO_SNDBUF, &small, sizeof(small));
+  const SteadyTime now{};
+  Indifferent handler;
+  Link link(1, &handler);
+  link.Attach(std::move(pair.dialer.fd), now, std::move(pair.dialer.tls));
+  link.UseTcp();
+  const std::vector<std::byte> data(TlsStream::kGulpBytes / 2);
+  link.QueueData({.type = FrameType::kData, .length = data.size()}, data);
+  ASSERT_TRUE(link.Write(now).ok());
+  ASSERT_EQ(link.bytes_sent(), data.size()) << "not all of it is encrypted";
+  std::vector<std::byte> got(kFrameHeaderBytes + data.size());
+  size_t done = 0;
+  while (true) {
+    const IoState state = pair.acceptor.tls->Read(got, &done);
+    if (state == IoState::kComplete) break;
+    ASSERT_EQ(state, IoState::kWouldBlock) << pair.acceptor.tls->error();
+    ASSERT_TRUE(link.has_work());
+    EXPECT_TRUE(link.interest() & POLLOUT);
+    EXPECT_FALSE(link.Delivered(now));  // which writes
+  }
+  ASSERT_TRUE(link.Write(now).ok());
+  EXPECT_FALSE(link.has_work());
+  EXPECT_FALSE(link.has_queued());
+  EXPECT_FALSE(link.interest() & POLLOUT);
+}
+
+TEST(EncryptedLinkTest, DataThatNobodyTakesIsLostAndASignOfLifeIsNot) {
+  for (const bool data : {true, false}) {
+    EncryptedPair pair;
+    ASSERT_EQ(pair.acceptor.tls->Handshake(), IoState::kComplete);
+    FrameHeaderBytes header = EncodeFrameHeader({.type = FrameType::kGoodbye});
+    const iovec part{header.data(), header.size()};
+    ASSERT_EQ(pair.acceptor.tls->Write(std::span(&part, 1)), static_cast<ssize_t>(header.size()));
+    pair.acceptor.fd.Reset();
+    const SteadyTime now{};
+    Indifferent handler;
+    Link link(1, &handler);
+    link.Attach(std::move(pair.dialer.fd), now, std::move(pair.dialer.tls));
+    link.UseTcp();
+    if (data) {
+      link.QueueData({.type = FrameType::kData}, {});
+    } else {
+      link.QueueControl({.type = FrameType::kAlive}, "");
+    }
+    EXPECT_EQ(link.Write(now).ok(), !data);
+    EXPECT_TRUE(link.left());
+  }
+}
+
+// What is encrypted is in no queue any more, and still not the peer's.
+TEST(EncryptedLinkTest, DataThatTheSocketHasNotTakenIsLostWithAPeerThatLeaves) {
+  EncryptedPair pair;
+  ASSERT_EQ(pair.acceptor.tls->Handshake(), IoState::kComplete);
+  const int small = 4096;
+  setsockopt(pair.dialer.fd.get(), SOL_SOCKET, SO_SNDBUF, &small, sizeof(small));
+  const SteadyTime now{};
+  Indifferent handler;
+  Link link(1, &handler);
+  link.Attach(std::move(pair.dialer.fd), now, std::move(pair.dialer.tls));
+  link.UseTcp();
+  const std::vector<std::byte> data(TlsStream::kGulpBytes / 2);
+  link.QueueData({.type = FrameType::kData, .length = data.size()}, data);
+  ASSERT_TRUE(link.Write(now).ok());
+  ASSERT_EQ(link.bytes_sent(), data.size()) << "not all of it is encrypted";
+  ASSERT_TRUE(link.has_queued()) << "the socket has taken all";
+  FrameHeaderBytes header = EncodeFrameHeader({.type = FrameType::kGoodbye});
+  const iovec part{header.data(), header.size()};
+  ASSERT_EQ(pair.acceptor.tls->Write(std::span(&part, 1)), static_cast<ssize_t>(header.size()));
+  pair.acceptor.fd.Reset();
+  EXPECT_EQ(link.Write(now).code(), absl::StatusCode::kUnavailable);
+  EXPECT_TRUE(link.left());
+}
+
+// The message may be gone: not a byte of it follows, and nothing else can.
+TEST(AbandonedLinkTest, ClosesAConnectionOnWhichAMessageIsHalfSentAndKeepsOthers) {
+  const SteadyTime now{};
+  for (const bool half : {true, false}) {
+    Indifferent handler;
+    Link link(1, &handler);
+    int fds[2];
+    ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds), 0);
+    link.Attach(UniqueFd(fds[0]), now);
+    const UniqueFd peer(fds[1]);
+    link.UseTcp();
+    const std::vector<std::byte> big(size_t{16} << 20);
+    link.QueueControl({.type = FrameType::kAlive}, "");
+    link.QueueData({.type = FrameType::kData, .length = big.size()}, big);
+    if (half) {
+      ASSERT_TRUE(link.Write(now).ok());
+    }
+    link.Abandon();
+    EXPECT_EQ(link.attached(), !half);
+    EXPECT_FALSE(link.has_work());
+    EXPECT_EQ(link.has_queued(), !half) << "what is no message stays";
+  }
 }
 
 }  // namespace

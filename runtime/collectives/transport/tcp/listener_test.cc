@@ -4,12 +4,15 @@
 #include <chrono>
 #include <memory>
 #include <optional>
+#include <random>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 
@@ -53,8 +56,10 @@ class RawPeer {
     return recv(fd_.get(), &byte, 1, 0) <= 0;
   }
   void Close() { fd_.Reset(); }
-  // One byte, whether or not the peer still listens.
-  void Trickle() { send(fd_.get(), "R", 1, MSG_NOSIGNAL); }
+  // Whether or not the peer still listens.
+  void Trickle(const std::string& text = "R") {
+    send(fd_.get(), text.data(), text.size(), MSG_NOSIGNAL);
+  }
 
   // The dialer's side of the handshake; the verdict that ended it, nothing if the peer just closed.
   std::optional<Verdict> Handshake(const Membership& self, int to_rank) {
@@ -85,6 +90,14 @@ class ListenerTest : public ::testing::Test {
     communicator_ = group_.Open(1);
   }
 
+  // The next round.
+  void Renew() {
+    communicator_.reset();
+    ++group_.options.round;
+    communicator_ = group_.Open(1);
+  }
+
+  uint64_t round() const { return group_.options.round; }
   const std::string& address() const { return group_.options.members[1].address; }
   Membership Rank0() const { return group_.OptionsFor(0); }
   RefusalCounts refusals() { return group_.listener(1).acceptor().refusals(); }
@@ -256,6 +269,95 @@ TEST_F(ListenerTest, AFrameOfAnotherRoundEndsTheRound) {
   peer.Send(EncodeFrameHeader({FrameType::kData, 6, 1, 0, 0}));
   EXPECT_THAT(Message(communicator_->Barrier("b")),
               HasSubstr("sent a frame of round 6 in round 7"));
+}
+
+TEST_F(ListenerTest, AFrameOfAnotherRoundOfAnyTypeEndsTheRound) {
+  for (uint8_t type = 1; type <= static_cast<uint8_t>(FrameType::kCircle); ++type) {
+    Renew();
+    RawPeer peer(address());
+    ASSERT_EQ(peer.Handshake(Rank0(), 1), Verdict::kAccepted);
+    peer.Send(EncodeFrameHeader({static_cast<FrameType>(type), round() - 1, 1, 0, 0}));
+    const absl::Status status = communicator_->Barrier("b");
+    EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss) << int{type} << ": " << status;
+    EXPECT_THAT(Message(status), AllOf(HasSubstr("rank 0 ("), HasSubstr("sent a frame of round"),
+                                       HasSubstr("in operation 1")));
+  }
+}
+
+TEST_F(ListenerTest, AWrongHashIsToldWithBothOperations) {
+  RawPeer peer(address());
+  ASSERT_EQ(peer.Handshake(Rank0(), 1), Verdict::kAccepted);
+  const std::string text = "a sum of 7 apples";
+  peer.Send(EncodeFrameHeader({FrameType::kOperation, 7, 1, 0x1234, text.size()}));
+  peer.Send(text);
+  const absl::Status status = communicator_->Barrier("b");
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;
+  EXPECT_THAT(Message(status), AllOf(HasSubstr("rank 0 ("), HasSubstr("operation 1, " + text),
+                                     HasSubstr("barrier of 0 uint8 \"b\"")));
+}
+
+// Frames that are well formed and mean nothing, half of them cut off.
+TEST_F(ListenerTest, FramesOfAnyContentEndTheRoundNamingTheRank) {
+  const unsigned seed = std::random_device{}();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937_64 random(seed);
+  for (int trial = 0; trial < 300; ++trial) {
+    Renew();
+    RawPeer peer(address());
+    ASSERT_EQ(peer.Handshake(Rank0(), 1), Verdict::kAccepted);
+    std::string stream;
+    for (uint64_t frames = 1 + random() % 5; frames > 0; --frames) {
+      // Up to one type that there is not, and to one byte more than fits.
+      const auto type = static_cast<FrameType>(1 + random() % 12);
+      const uint64_t tags[] = {0, 1, 4096, random(), uint64_t{1} << 33 | random() % 20};
+      const uint64_t length = random() % 8 == 0 ? kMaxControlBytes + random() % 2 : random() % 80;
+      const FrameHeaderBytes header = EncodeFrameHeader(
+          {type, round(), random() % 4, tags[random() % std::size(tags)], length});
+      stream.append(reinterpret_cast<const char*>(header.data()), header.size());
+      for (uint64_t i = 0; i < length; ++i) stream += static_cast<char>(random());
+    }
+    if (random() % 2 == 0) stream.resize(random() % stream.size());
+    peer.Trickle(stream);
+    peer.Close();
+    const absl::Status status = communicator_->Barrier("b");
+    ASSERT_FALSE(status.ok());
+  }
+}
+
+// A name in memory that can be taken away.
+class Page {
+ public:
+  explicit Page(const std::string& text)
+      : at_(mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)),
+        size_(text.size()) {
+    EXPECT_NE(at_, MAP_FAILED);
+    text.copy(static_cast<char*>(at_), size_);
+  }
+  ~Page() { munmap(at_, kBytes); }
+  std::string_view text() const { return {static_cast<const char*>(at_), size_}; }
+  void TakeAway() { EXPECT_EQ(mprotect(at_, kBytes, PROT_NONE), 0); }
+
+ private:
+  static constexpr size_t kBytes = 4096;
+  void* const at_;
+  const size_t size_;
+};
+
+// What its operation is called stands in the message, which is written where the goodbye finds the
+// connection broken; the caller may have freed it.
+TEST_F(ListenerTest, APeerMayDivergeAndDieWhenTheOperationAndItsNameAreGone) {
+  group_.options.transport = TransportChoice::kTcp;
+  Renew();
+  RawPeer peer(address());
+  ASSERT_EQ(peer.Handshake(Rank0(), 1), Verdict::kAccepted);
+  peer.Send(EncodeFrameHeader({FrameType::kOffer, round(), 0, 0, 0}));
+  Page name("loss");
+  const std::vector<float> data(100);
+  ASSERT_TRUE(communicator_->Send(0, data, name.text()).ok()) << communicator_->status();
+  name.TakeAway();
+  peer.Send(EncodeFrameHeader({FrameType::kOperation, round(), 1, 0x1234, 0}));
+  peer.Close();  // with data that it has not read: the connection is reset
+  communicator_.reset();
 }
 
 TEST(ListenerAddressTest, RefusesWhatIsNoNumericAddress) {

@@ -22,19 +22,24 @@ constexpr int kLongestPollMs = 1000;
 constexpr std::chrono::seconds kDelivery{1};
 constexpr int kDeliveryLookMs = 1;
 
-// How long who waits looks at the memory before it sleeps. Where every rank has a processor: longer
-// than a sleeper takes to wake, or two that have slept once would put one another to sleep again
-// and again. Only after the first part of it does it let others run in between: whoever else is
-// there then gets a whole slice of time, longer than most messages take.
+// How long who waits looks at memory and sockets before it sleeps. Where every rank has a
+// processor: longer than a sleeper takes to wake, or two that have slept once would put one another
+// to sleep again and again. Only after the first part of it does it let others run in between:
+// whoever else is there then gets a whole slice of time, longer than most messages take.
 constexpr std::chrono::microseconds kSpin{300};
 constexpr std::chrono::microseconds kKeep{100};
 constexpr int kLooksPerClock = 64;  // some microseconds
+// Over sockets only operations of so few bytes are waited for like that. In longer ones a wake-up
+// is a small part of the time, and the processor is better left to those who compute beside them.
+constexpr uint64_t kShortBytes = uint64_t{1} << 20;
 // Where they have not, whoever waits lets the others run at once, so many times.
 constexpr int kYields = 100;
 
 // Who always finds something to move looks at the sockets now and then: an abort may have come, and
-// peers want to hear that it lives.
-constexpr int kMovesPerPoll = 256;
+// peers want to hear that it lives. After so many moves, or where these take long.
+constexpr unsigned kMovesPerPoll = 256;
+constexpr unsigned kMovesPerClock = 16;
+constexpr milliseconds kLongestBlindness{20};
 
 // The steady clock as it was at the last tick of the system, some milliseconds ago at most: it
 // costs a quarter of it.
@@ -57,20 +62,22 @@ void PauseProcessor() {
 absl::StatusOr<std::unique_ptr<TcpTransport>> TcpTransport::Create(Membership membership,
                                                                    Timeouts timeouts,
                                                                    SharedMemoryOptions shared,
-                                                                   Listener& listener) {
+                                                                   Listener& listener,
+                                                                   Encryption encryption) {
   RM_RETURN_IF_ERROR(Validate(membership));
   if (shared.choice != TransportChoice::kTcp) shm::SweepAbandoned();
   std::unique_ptr<TcpTransport> transport(
-      new TcpTransport(std::move(membership), timeouts, shared, listener));
+      new TcpTransport(std::move(membership), timeouts, shared, listener, encryption));
   RM_RETURN_IF_ERROR(transport->acceptor_.OpenRound(transport.get()));
   return transport;
 }
 
 TcpTransport::TcpTransport(Membership membership, Timeouts timeouts, SharedMemoryOptions shared,
-                           Listener& listener)
+                           Listener& listener, Encryption encryption)
     : membership_(std::move(membership)),
       timeouts_(timeouts),
       shared_options_(shared),
+      encryption_(encryption),
       processors_(shm::OwnProcessors()),
       acceptor_(listener.acceptor()),
       arrived_(membership_.members.size(), false),
@@ -129,9 +136,13 @@ absl::Status TcpTransport::Begin(const Operation& operation, const Scope& scope)
   if (failed_.load(std::memory_order_acquire)) return failure().status;
   const uint64_t hash = Digest(&scope.group, sizeof(scope.group), operation.Hash());
   operation_ = operation;
+  operation_name_ = operation.name.substr(0, kMaxDescriptionBytes);
+  operation_.name = operation_name_;
+  operation_.by_peer = {};
   group_name_ = scope.name;
   has_begun_ = false;
   waits_long_ = false;
+  short_ = operation.count * SizeOf(operation.type) <= kShortBytes;
   for (const auto& p : peers_) {
     if (p == nullptr) continue;
     p->link.StartOperation();
@@ -179,7 +190,8 @@ void TcpTransport::Connect(int rank) {
   Peer& p = peer(rank);
   if (p.link.attached() || p.dialer != nullptr || rank < membership_.rank) return;
   const SteadyTime deadline = steady_clock::now() + timeouts_.connect;
-  p.dialer = std::make_unique<Dialer>(membership_, rank, acceptor_.address(), deadline);
+  p.dialer =
+      std::make_unique<Dialer>(membership_, rank, acceptor_.address(), deadline, encryption_);
 }
 
 void TcpTransport::PostSend(int rank, std::span<const std::byte> bytes) {
@@ -211,10 +223,14 @@ Receipt TcpTransport::PostCombine(int rank, const Combining& combining) {
 
 absl::Status TcpTransport::Wait(Receipt receipt) {
   const Link& link = peer(receipt.peer).link;
+  awaited_ = receipt;
+  ++waits_;
   return Until([&] { return link.completed_receives() >= receipt.number; });
 }
 
 absl::Status TcpTransport::Finish() {
+  awaited_.peer = -1;
+  ++waits_;
   RM_RETURN_IF_ERROR(Until([&] { return !busy(); }));
   RingBells();
   // Many short operations in shared memory never look at a socket, where others want to hear that
@@ -228,14 +244,18 @@ absl::Status TcpTransport::Until(const Done& done) {
   int looks = 0;
   SteadyTime until{};
   while (!done()) {
-    RM_ASSIGN_OR_RETURN(const bool moved, MoveShared());
+    RM_ASSIGN_OR_RETURN(bool moved, MoveShared());
     if (failed_.load(std::memory_order_relaxed)) return Fail(failure());
+    if (!moved && !connected_.empty()) {
+      RM_ASSIGN_OR_RETURN(moved, MoveSockets());
+    }
     if (moved) {
       looks = 0;
       if (!done()) RingBells();
-      if (++moves_ % kMovesPerPoll == 0) RM_RETURN_IF_ERROR(Poll(/*may_sleep=*/false));
+      if (MustLookUp()) RM_RETURN_IF_ERROR(Poll(/*may_sleep=*/false));
       continue;
     }
+    if (done()) break;  // which may be without a byte
     if (looks == 0) RingBells();
     if (!MayLookAgain(looks++, &until)) {
       RM_RETURN_IF_ERROR(Step());
@@ -247,9 +267,9 @@ absl::Status TcpTransport::Until(const Done& done) {
 
 // Where there are more ranks than processors, the one that is waited for may need this one's.
 bool TcpTransport::MayLookAgain(int looks, SteadyTime* until) {
-  if (looks == 0 && waits_for_sockets()) return false;
+  if (!short_ && AwaitsSockets()) return false;
   if (!may_spin_) {
-    if (looks == kYields || sharing_.empty()) return false;
+    if (looks == kYields) return false;
     sched_yield();
     return true;
   }
@@ -261,6 +281,15 @@ bool TcpTransport::MayLookAgain(int looks, SteadyTime* until) {
   }
   PauseProcessor();
   return true;
+}
+
+bool TcpTransport::AwaitsSockets() {
+  return std::ranges::any_of(connected_, [&](int rank) { return peer(rank).link.has_work(); });
+}
+
+bool TcpTransport::MustLookUp() {
+  ++moves_;
+  return moves_ % kMovesPerPoll == 0 || (moves_ % kMovesPerClock == 0 && CoarseNow() >= look_up_);
 }
 
 absl::StatusOr<bool> TcpTransport::MoveShared() {
@@ -275,10 +304,22 @@ absl::StatusOr<bool> TcpTransport::MoveShared() {
   return moved;
 }
 
-bool TcpTransport::waits_for_sockets() const {
-  return std::any_of(peers_.begin(), peers_.end(), [](const auto& p) {
-    return p != nullptr && p->link.path() != Path::kSharedMemory && p->link.has_work();
-  });
+// Whether a peer is reachable is the matter of Poll, and so is all that is no data.
+absl::StatusOr<bool> TcpTransport::MoveSockets() {
+  bool moved = false;
+  const SteadyTime now = CoarseNow();
+  for (const int rank : connected_) {
+    Link& link = peer(rank).link;
+    if (!link.attached() || link.left() || !link.has_work()) continue;
+    const uint64_t before = link.bytes_moved();
+    // Reading first: a peer that has said why it leaves is not there to be written to any more, and
+    // its kernel's answer to that would take the words with it.
+    absl::Status status = link.held_back() ? absl::OkStatus() : link.Read(now);
+    if (status.ok() && link.has_queued()) status = link.Write(now);
+    if (!status.ok()) return Blame(rank, status);
+    moved = moved || link.bytes_moved() != before;
+  }
+  return moved;
 }
 
 void TcpTransport::RingBells() {
@@ -317,10 +358,12 @@ absl::Status TcpTransport::Step() {
 
 absl::Status TcpTransport::Poll(bool may_sleep) {
   const SteadyTime before = steady_clock::now();
+  look_up_ = before + kLongestBlindness;
   if (!has_begun_) {
     has_begun_ = true;
     begun_ = before;
   }
+  PlanQuestion(before);
   for (const int rank : sharing_) peer(rank).link.NoteShared(before);
   AdoptArrivals(before);
   if (waits_long_) WithdrawOffers();
@@ -334,12 +377,14 @@ absl::Status TcpTransport::Poll(bool may_sleep) {
   const SteadyTime now = steady_clock::now();
   AnnounceWaiting(now);
   SayAlive(now);
+  AskAround(now);
   RM_RETURN_IF_ERROR(Dispatch(now));
   return CheckPatience(now);
 }
 
 int TcpTransport::PreparePoll(SteadyTime now) {
   SteadyTime next = waits_long_ ? next_alive_ : std::min(next_alive_, begun_ + kLongWait);
+  next = std::min(next, next_question_);
   polled_.clear();
   for (const auto& p : peers_) {
     pollfd entry{-1, 0, 0};
@@ -382,34 +427,46 @@ absl::Status TcpTransport::AdvancePeer(int rank, short events, SteadyTime now) {
 
 absl::Status TcpTransport::Dial(int rank, SteadyTime now) {
   Peer& p = peer(rank);
-  RM_ASSIGN_OR_RETURN(std::optional<UniqueFd> connection, p.dialer->Step(now));
+  RM_ASSIGN_OR_RETURN(std::optional<Connection> connection, p.dialer->Step(now));
   if (!connection) return absl::OkStatus();
   p.dialer.reset();
-  RM_RETURN_IF_ERROR(TuneConnection(connection->get(), timeouts_.operation));
-  p.link.Attach(std::move(*connection), now);
+  RM_RETURN_IF_ERROR(TuneConnection(connection->fd.get(), timeouts_.operation));
+  p.link.Attach(std::move(connection->fd), now, std::move(connection->tls));
   Offer(rank);
   return p.link.Write(now);
 }
 
-bool TcpTransport::Deliver(int rank, UniqueFd connection) {
+bool TcpTransport::Deliver(int rank, Connection connection) {
   const std::lock_guard lock(mutex_);
   if (arrived_[rank]) return false;
   arrived_[rank] = true;
+  // Nobody looks at connections any more. Who dials as late as this is to hear why, or it would
+  // wait for this rank and blame it.
+  if (!failure_.status.ok()) {
+    const std::vector<std::byte> last = AbortFrame(membership_.round, failure_);
+    const iovec part{const_cast<std::byte*>(last.data()), last.size()};
+    if (connection.tls == nullptr) {
+      SendRecord(connection.fd.get(), last);
+    } else {
+      connection.tls->Write(std::span(&part, 1));
+    }
+    return true;
+  }
   arrivals_.emplace_back(rank, std::move(connection));
   wake_.Signal();
   return true;
 }
 
 void TcpTransport::AdoptArrivals(SteadyTime now) {
-  std::vector<std::pair<int, UniqueFd>> arrivals;
+  std::vector<std::pair<int, Connection>> arrivals;
   {
     const std::lock_guard lock(mutex_);
     arrivals.swap(arrivals_);
   }
   for (auto& [rank, connection] : arrivals) {
     // A connection that cannot be tuned is broken, which the first read tells with a better reason.
-    TuneConnection(connection.get(), timeouts_.operation).IgnoreError();
-    peer(rank).link.Attach(std::move(connection), now);
+    TuneConnection(connection.fd.get(), timeouts_.operation).IgnoreError();
+    peer(rank).link.Attach(std::move(connection.fd), now, std::move(connection.tls));
   }
 }
 

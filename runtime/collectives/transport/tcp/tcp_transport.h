@@ -5,10 +5,11 @@
 // Who hangs: while a rank waits, it sends kAlive to its peers four times per operation timeout. A
 // peer from which nothing came for a whole timeout although this rank waits for it is stopped or
 // busy elsewhere, and is blamed; one that says kAlive waits for somebody else, who will be blamed
-// by whoever waits for that one, and the cause travels from rank to rank in kAbort frames. If
-// everybody says kAlive and no data moves for three timeouts, the round ends too. A kAlive says how
-// long ago the sender, or anybody whom it waits for, last moved data: a rank may well wait for one
-// that is busy with others in another group.
+// by whoever waits for that one, and the cause travels from rank to rank in kAbort frames. Ranks
+// that wait for one another in a circle find it (tcp_transport_circle.cc), and if everybody says
+// kAlive and no data moves for three timeouts, the round ends too. A kAlive says how long ago the
+// sender, or anybody whom it waits for, last moved data: a rank may well wait for one that is busy
+// with others in another group.
 //
 // Who diverged: each pair of ranks counts the operations in which both take part, whatever groups
 // they belong to. Frames carry that number and the operation's hash; the same number with another
@@ -20,6 +21,9 @@
 // mapped, beside the connection, which goes on to carry everything else: who waits for data looks
 // at the memory for a moment and then sleeps in the same poll loop, where the other's kBell wakes
 // it. So deadlines, failures and deaths are noticed in one place on either path.
+//
+// Where TLS is wanted each connection is encrypted before its first frame (tls_stream.h); links and
+// all that is said above are the same.
 #ifndef RINGMASTER_RUNTIME_COLLECTIVES_TRANSPORT_TCP_TCP_TRANSPORT_H_
 #define RINGMASTER_RUNTIME_COLLECTIVES_TRANSPORT_TCP_TCP_TRANSPORT_H_
 
@@ -56,10 +60,9 @@ struct SharedMemoryOptions {
 class TcpTransport final : public Transport, private FrameHandler, private RoundSink {
  public:
   // Opens the round on `listener`, which must outlive the transport. Errors as Acceptor::OpenRound.
-  static absl::StatusOr<std::unique_ptr<TcpTransport>> Create(Membership membership,
-                                                              Timeouts timeouts,
-                                                              SharedMemoryOptions shared,
-                                                              Listener& listener);
+  static absl::StatusOr<std::unique_ptr<TcpTransport>> Create(
+      Membership membership, Timeouts timeouts, SharedMemoryOptions shared, Listener& listener,
+      Encryption encryption = Encryption::kNone);
   ~TcpTransport() override;
 
   int rank() const override { return membership_.rank; }
@@ -74,6 +77,7 @@ class TcpTransport final : public Transport, private FrameHandler, private Round
   absl::Status Wait(Receipt receipt) override;
   absl::Status Finish() override;
   absl::Status Fail(Failure failure) override;
+  absl::Status Abandon(Failure failure) override;
   void Abort(Failure failure) override;
   void TellPeers() override;
   Failure failure() const override;
@@ -97,6 +101,7 @@ class TcpTransport final : public Transport, private FrameHandler, private Round
     uint64_t sequence = 0;                         // the newest operation that it has announced,
     uint64_t tag = 0;                              // its hash
     std::string operation;                         // and its description
+    uint64_t question = 0;                         // the last of its own that was passed on
     bool withdrew = false;                         // the offer, before it was answered
     std::unique_ptr<shm::Channel> proposed;        // made, and not accepted yet
 
@@ -107,14 +112,15 @@ class TcpTransport final : public Transport, private FrameHandler, private Round
   };
 
   TcpTransport(Membership membership, Timeouts timeouts, SharedMemoryOptions shared,
-               Listener& listener);
+               Listener& listener, Encryption encryption);
 
   // FrameHandler
   absl::Status OnControl(int peer, const FrameHeader& header, const std::string& text) override;
   absl::Status OnData(int peer, const FrameHeader& header, std::optional<size_t> expected) override;
   // RoundSink
   const Membership& membership() const override { return membership_; }
-  bool Deliver(int rank, UniqueFd connection) override;
+  Encryption encryption() const override { return encryption_; }
+  bool Deliver(int rank, Connection connection) override;
 
   Peer& peer(int rank) { return *peers_[rank]; }
   FrameHeader Header(FrameType type) const;
@@ -124,13 +130,18 @@ class TcpTransport final : public Transport, private FrameHandler, private Round
   std::string DescribeOperation() const;
   bool busy() const;
 
-  // Until `done`, first on shared memory alone, then in Step.
+  // Until `done`, first without a system call that sleeps, then in Step.
   template <typename Done>
   absl::Status Until(const Done& done);
-  // After so many looks at the memory without news; false: sleep. `until` is kept between them.
+  // After so many looks at memory and sockets without news; false: sleep. `until` is kept between
+  // them.
   bool MayLookAgain(int looks, SteadyTime* until);
+  // Whether data that is still to move goes over a connection.
+  bool AwaitsSockets();
+  // Whether it is time to look at the sockets while there is always something to move.
+  bool MustLookUp();
   absl::StatusOr<bool> MoveShared();
-  bool waits_for_sockets() const;
+  absl::StatusOr<bool> MoveSockets();
   void RingBells();
   // Announces that this rank sleeps. True: there is no need to.
   absl::StatusOr<bool> Doze();
@@ -154,13 +165,21 @@ class TcpTransport final : public Transport, private FrameHandler, private Round
   void WithdrawOffers();
   size_t RingBytes() const;
 
+  // Ranks that wait for one another in a circle (tcp_transport_circle.cc).
+  bool WaitsFor(int rank);
+  void PlanQuestion(SteadyTime now);
+  void AskAround(SteadyTime now);
+  void PassOn(int origin, uint64_t question, const std::string& path);
+  absl::Status OnCircle(int from, const FrameHeader& header, const std::string& path);
+
   std::chrono::milliseconds AlivePeriod() const;
   void AnnounceWaiting(SteadyTime now);
   void SayAlive(SteadyTime now);
   SteadyTime LatestProgress() const;
   absl::Status CheckPatience(SteadyTime now);
   void AwaitDelivery();
-  absl::Status CheckLost(int rank, absl::Status status);
+  void DialToTell(Peer& p, const FrameHeader& header, const std::string& text);
+  absl::Status CheckRound(const FrameHeader& header) const;
   absl::Status CheckAgreement(int rank, uint64_t sequence, uint64_t tag);
   absl::Status Diverged(int rank, uint64_t sequence);
   absl::Status Blame(int rank, const absl::Status& what);
@@ -170,28 +189,41 @@ class TcpTransport final : public Transport, private FrameHandler, private Round
   const Membership membership_;
   const Timeouts timeouts_;
   const SharedMemoryOptions shared_options_;
+  const Encryption encryption_;
   const shm::Processors processors_;
   Acceptor& acceptor_;
   WakeUp wake_;
 
   std::atomic<bool> failed_ = false;  // failure_ is set
   mutable std::mutex mutex_;
-  Failure failure_;                                 // guarded by mutex_
-  std::vector<std::pair<int, UniqueFd>> arrivals_;  // guarded by mutex_
-  std::vector<bool> arrived_;                       // guarded by mutex_
+  Failure failure_;                                   // guarded by mutex_
+  std::vector<std::pair<int, Connection>> arrivals_;  // guarded by mutex_
+  std::vector<bool> arrived_;                         // guarded by mutex_
 
   // The rest belongs to the thread that runs the operation.
   std::vector<std::unique_ptr<Peer>> peers_;  // by rank; none for this one
-  Operation operation_;          // its name is the caller's, and dangles between operations,
-  std::string_view group_name_;  // as does this
+  // The current operation or the last one, whose name is `operation_name_`: a peer may diverge when
+  // the caller's is gone.
+  Operation operation_;
+  std::string operation_name_;
+  std::string group_name_;
   SteadyTime begun_{};
-  SteadyTime next_alive_{};  // runs on between operations: many short ones are no silence
-  bool waits_long_ = false;  // whom it waits for is told what for
+  SteadyTime next_alive_{};      // runs on between operations: many short ones are no silence
+  bool waits_long_ = false;      // whom it waits for is told what for
+  Receipt awaited_{.peer = -1};  // what Wait waits for; peer -1: everything posted, as Finish does
+  uint64_t waits_ = 0;           // calls of either so far
+  uint64_t planned_in_ = 0;      // the one in which this was set:
+  SteadyTime next_question_{};   // when to ask whether it waits in a circle
+  uint64_t questions_ = 0;       // so far,
+  uint64_t asked_in_ = 0;        // and the call in which the last was asked
   bool told_ = false;
   bool has_begun_ = false;    // begun_ is this operation's: set when it first looks at its sockets
-  unsigned moves_ = 0;        // through shared memory; over many of them the sockets are looked at
-  std::vector<int> sharing_;  // the ranks that share memory with this one
-  bool may_spin_ = false;     // there is a processor for each rank of the machine
+  unsigned moves_ = 0;        // through shared memory; over many of them the sockets are looked at,
+  SteadyTime look_up_{};      // and from then on at once
+  std::vector<int> sharing_;  // the ranks that share memory with this one,
+  std::vector<int> connected_;  // and those with which data goes over TCP
+  bool short_ = false;          // the operation is one whose time is its latency
+  bool may_spin_ = false;       // there is a processor for each rank of the machine
   std::vector<pollfd> polled_;  // by rank, then the wake-up
 };
 

@@ -25,11 +25,19 @@ double Seconds(steady_clock::duration duration) {
 
 }  // namespace
 
+absl::Status TcpTransport::CheckRound(const FrameHeader& header) const {
+  if (header.round == membership_.round) return absl::OkStatus();
+  return absl::DataLossError(
+      fmt::format("sent a frame of round {} in round {}", header.round, round()));
+}
+
 absl::Status TcpTransport::OnControl(int rank, const FrameHeader& header, const std::string& text) {
+  RM_RETURN_IF_ERROR(CheckRound(header));
   switch (header.type) {
     case FrameType::kAbort: {
       // The cause goes on as it came: who reports it does not matter, who is to blame stands in it.
-      const Failure cause = AbortedBy(header.tag, text);
+      Failure cause = AbortedBy(header.tag, text);
+      if (cause.suspect >= world()) cause.suspect = -1;
       RecordFailure(cause);
       return cause.status;
     }
@@ -44,6 +52,8 @@ absl::Status TcpTransport::OnControl(int rank, const FrameHeader& header, const 
       peer(rank).progress = std::max(peer(rank).progress, now - age);
       return absl::OkStatus();
     }
+    case FrameType::kCircle:
+      return OnCircle(rank, header, text);
     case FrameType::kOffer:
     case FrameType::kSegment:
     case FrameType::kAccept:
@@ -56,10 +66,7 @@ absl::Status TcpTransport::OnControl(int rank, const FrameHeader& header, const 
 
 absl::Status TcpTransport::OnData(int rank, const FrameHeader& header,
                                   std::optional<size_t> expected) {
-  if (header.round != membership_.round) {
-    return absl::DataLossError(
-        fmt::format("sent a frame of round {} in round {}", header.round, round()));
-  }
+  RM_RETURN_IF_ERROR(CheckRound(header));
   RM_RETURN_IF_ERROR(CheckAgreement(rank, header.sequence, header.tag));
   const Peer& p = peer(rank);
   const uint64_t oldest = p.takes_part ? p.begun : p.begun + 1;  // that may still send data
@@ -189,6 +196,13 @@ absl::Status TcpTransport::Fail(Failure failure) {
   return this->failure().status;
 }
 
+absl::Status TcpTransport::Abandon(Failure failure) {
+  for (const auto& p : peers_) {
+    if (p != nullptr) p->link.Abandon();
+  }
+  return Fail(std::move(failure));
+}
+
 void TcpTransport::Abort(Failure failure) {
   if (RecordFailure(std::move(failure))) wake_.Signal();
 }
@@ -197,19 +211,21 @@ void TcpTransport::TellPeers() {
   const Failure cause = failure();
   if (cause.status.ok() || told_) return;
   told_ = true;
+  AdoptArrivals(steady_clock::now());
   FrameHeader header = Header(FrameType::kAbort);
   header.tag = AbortTag(cause);
   const SteadyTime deadline = steady_clock::now() + kLastWords;
   for (const auto& p : peers_) {
     if (p == nullptr) continue;
-    p->dialer.reset();
     p->link.DropWork(/*keep_partial=*/p->link.attached());
     if (p->link.attached() && !p->link.left()) p->link.QueueControl(header, Message(cause.status));
   }
   while (true) {
     polled_.clear();
     for (const auto& p : peers_) {
-      if (p == nullptr || !p->link.has_queued()) continue;
+      if (p == nullptr) continue;
+      if (p->dialer != nullptr) DialToTell(*p, header, Message(cause.status));
+      if (!p->link.has_queued()) continue;
       if (!p->link.Write(steady_clock::now()).ok()) p->link.DropWork(/*keep_partial=*/false);
       if (p->link.has_queued()) polled_.push_back({p->link.fd(), POLLOUT, 0});
     }
@@ -218,8 +234,28 @@ void TcpTransport::TellPeers() {
     poll(polled_.data(), polled_.size(), static_cast<int>(left));
   }
   for (const auto& p : peers_) {
-    if (p != nullptr) p->link.DropWork(/*keep_partial=*/false);
+    if (p == nullptr) continue;
+    if (p->dialer != nullptr) p->dialer->Leave(AbortFrame(membership_.round, cause));
+    p->dialer.reset();
+    p->link.DropWork(/*keep_partial=*/false);
   }
+}
+
+// Whoever is in the handshake with this rank would see nothing but the end of the connection, and
+// blame it: the handshake goes on, as long as the peer answers.
+void TcpTransport::DialToTell(Peer& p, const FrameHeader& header, const std::string& text) {
+  const SteadyTime now = steady_clock::now();
+  auto connection = p.dialer->Step(now);
+  const pollfd interest = p.dialer->Interest();
+  if (connection.ok() && !connection->has_value() && interest.fd >= 0) {
+    polled_.push_back(interest);
+    return;
+  }
+  if (connection.ok() && connection->has_value()) {
+    p.link.Attach(std::move((*connection)->fd), now, std::move((*connection)->tls));
+    p.link.QueueControl(header, text);
+  }
+  p.dialer.reset();
 }
 
 }  // namespace ringmaster::collectives::tcp

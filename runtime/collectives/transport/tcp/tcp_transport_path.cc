@@ -136,6 +136,8 @@ absl::Status TcpTransport::SettleOnTcp(int rank, const std::string& why) {
   }
   Peer& p = peer(rank);
   p.link.UseTcp();
+  connected_.push_back(rank);
+  may_spin_ = MaySpin();
   if (p.link.has_held()) TellOperation(rank);
   p.link.ReleaseHeld();
   if (waits_long_ && p.link.has_posted()) TellWaiting(rank);
