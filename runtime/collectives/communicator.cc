@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <chrono>
+#include <new>
 #include <numeric>
 #include <utility>
 
@@ -44,7 +45,7 @@ absl::StatusOr<std::unique_ptr<Communicator>> Communicator::Create(
   RM_ASSIGN_OR_RETURN(
       auto transport,
       tcp::TcpTransport::Create(options, timeouts, {options.transport, options.shared_memory_bytes},
-                                listener));
+                                listener, options.encryption));
   return std::make_unique<Communicator>(std::move(transport), options.segment_bytes,
                                         options.algorithm);
 }
@@ -82,6 +83,22 @@ absl::Status Communicator::Run(const Operation& operation,
   return RunAmong(Scope(), operation, body);
 }
 
+// After an error or an exception what the body had posted from memory of its own is gone.
+absl::Status Communicator::Perform(const Scope& scope, const Operation& operation,
+                                   absl::FunctionRef<absl::Status(Transport&)> body) {
+  try {
+    absl::Status status = transport_->Begin(operation, scope);
+    if (status.ok()) status = body(*transport_);
+    if (status.ok()) status = transport_->Finish();
+    return status.ok() ? status : transport_->Abandon({status, -1});
+  } catch (const std::bad_alloc&) {
+    const int self = transport_->round_rank();
+    return transport_->Abandon({absl::ResourceExhaustedError(fmt::format(
+                                    "rank {} ran out of memory in {}", self, operation.Describe())),
+                                self});
+  }
+}
+
 absl::Status Communicator::RunAmong(const Scope& scope, const Operation& operation,
                                     absl::FunctionRef<absl::Status(Transport&)> body) {
   CallQueue& queue = shared_->queue;
@@ -97,10 +114,7 @@ absl::Status Communicator::RunAmong(const Scope& scope, const Operation& operati
   const auto start = std::chrono::steady_clock::now();
   const Traffic before = transport_->traffic();
   const Phase phase(OperationKindName(operation.kind));
-  absl::Status status = transport_->Begin(operation, scope);
-  if (status.ok()) status = body(*transport_);
-  if (status.ok()) status = transport_->Finish();
-  if (!status.ok()) status = transport_->Fail({status, -1});
+  const absl::Status status = Perform(scope, operation, body);
   const Traffic after = transport_->traffic();
   {
     const std::lock_guard stats_lock(stats_mutex_);

@@ -19,7 +19,9 @@
 // Which ranks call: every operation must be called by every rank of the group, in the same order,
 // with the same name, type and count; Send and Receive by the two ranks that they name. A rank that
 // does otherwise is found within a round trip, or a hundredth of a second where both only wait:
-// both sides fail with kFailedPrecondition, naming both ranks and both operations.
+// both sides fail with kFailedPrecondition, naming both ranks and both operations. Ranks that wait
+// for one another in a circle in which no two disagree (by receives, or in groups that overlap)
+// find it in about a tenth of a second, and fail in the same way, naming all of them.
 //
 // Threads: one operation at a time, over all groups of the round. A second one called from another
 // thread while one runs returns kFailedPrecondition and changes nothing; Start queues them. Abort,
@@ -33,9 +35,10 @@
 //
 // Errors: the first error of any kind poisons the communicator: the failing call returns it, the
 // peers are told, and each later call returns kAborted naming that first cause. Nothing heals it;
-// the next round has its own. Inputs are never written to, unless they are the output, so after an
-// error the caller still holds its own contribution whole; an output holds the whole result after
-// OK and is unspecified after an error.
+// the next round has its own. Where memory runs out inside an operation that is
+// kResourceExhausted, and on all ranks suspect() is that one. Inputs are never written to, unless
+// they are the output, so after an error the caller still holds its own contribution whole; an
+// output holds the whole result after OK and is unspecified after an error.
 #ifndef RINGMASTER_RUNTIME_COLLECTIVES_COMMUNICATOR_H_
 #define RINGMASTER_RUNTIME_COLLECTIVES_COMMUNICATOR_H_
 
@@ -88,6 +91,9 @@ struct CommunicatorOptions : Membership {
   Algorithm algorithm = Algorithm::kAuto;
 
   TransportChoice transport = TransportChoice::kAuto;
+
+  // The same on every rank: two that differ refuse one another.
+  Encryption encryption = Encryption::kNone;
 
   // The shared memory between two ranks, in bytes for each direction: a power of two from 4096 on.
   // 0 takes as much as stays in a processor's cache, less where there are many ranks.
@@ -246,8 +252,8 @@ class Communicator {
   // OK, or kAborted naming the first cause.
   absl::Status status() const;
 
-  // The rank, of the round and not of a group, that the first cause blames (it died, hangs, or
-  // diverged), or -1: none, or not failed.
+  // The rank, of the round and not of a group, that the first cause blames (it died, hangs,
+  // diverged, or ran out of memory), or -1: none, or not failed.
   int suspect() const;
 
   // What this communicator has done so far.
@@ -263,6 +269,10 @@ class Communicator {
   Communicator(std::shared_ptr<Transport> transport, std::shared_ptr<Shared> shared,
                Selector selector);
 
+  // Begin, `body` and Finish; an error ends the round. kResourceExhausted: memory ran out on the
+  // way, and this rank is the suspect.
+  absl::Status Perform(const Scope& scope, const Operation& operation,
+                       absl::FunctionRef<absl::Status(Transport&)> body);
   absl::Status RunAmong(const Scope& scope, const Operation& operation,
                         absl::FunctionRef<absl::Status(Transport&)> body);
   absl::Status CheckPeer(int peer, std::string_view name) const;

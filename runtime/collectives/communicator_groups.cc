@@ -1,5 +1,6 @@
 // Process groups and asynchronous calls of a Communicator.
 #include <algorithm>
+#include <new>
 #include <utility>
 
 #include <fmt/format.h>
@@ -7,6 +8,7 @@
 #include "runtime/collectives/communicator.h"
 #include "runtime/collectives/operation.h"
 #include "runtime/collectives/transport/group_transport.h"
+#include "runtime/collectives/transport/transport.h"
 
 namespace ringmaster::collectives {
 
@@ -54,7 +56,18 @@ absl::StatusOr<std::unique_ptr<Communicator>> Communicator::Split(int color, int
 }
 
 Handle Communicator::Start(std::function<absl::Status()> call) {
-  return shared_->queue.Push(this, std::move(call));
+  return shared_->queue.Push(this, [this, call = std::move(call)] {
+    try {
+      return call();
+    } catch (const std::bad_alloc&) {
+      const int self = transport_->round_rank();
+      transport_->Abort({absl::ResourceExhaustedError(fmt::format(
+                             "rank {} ran out of memory in a call that it had started", self)),
+                         self});
+      TellPeersIfFailed();
+      return transport_->failure().status;
+    }
+  });
 }
 
 Handle Communicator::AllreduceAsync(Reduction reduction, ConstElements in, Elements out,

@@ -47,13 +47,29 @@ uint64_t HashOf(std::span<const size_t> counts, uint64_t hash = kDigestStart) {
   return Digest(counts.data(), counts.size_bytes(), hash);
 }
 
-// Ranks that were told to take different algorithms would wait for one another.
+// Ranks that took different algorithms, or joined others in two levels, would wait for one another.
+uint64_t PlanOf(const Method& method) {
+  const auto algorithm = static_cast<uint64_t>(method.algorithm);
+  if (method.algorithm != Algorithm::kTwoLevel) return algorithm;
+  const uint64_t plan[] = {algorithm, static_cast<uint64_t>(method.between),
+                           method.nodes->digest()};
+  return Digest(plan, sizeof(plan));
+}
 uint64_t DetailOf(Reduction reduction, const Method& method) {
-  return static_cast<uint64_t>(method.algorithm) << 8 | static_cast<uint64_t>(reduction);
+  return PlanOf(method) << 8 | static_cast<uint64_t>(reduction);
+}
+
+std::string TwoLevelsOver(const Method& method) {
+  const char* const between =
+      method.between == Algorithm::kAuto ? "a tree" : NameOf(method.between);
+  return fmt::format("by two-level over nodes {} with {} between them", method.nodes->text(),
+                     between);
 }
 
 // "sum by ring". Made once, for an operation is to cost no more than its messages.
-const std::string& NoteOf(Reduction reduction, const Method& method) {
+std::string NoteOf(Reduction reduction, const Method& method) {
+  if (method.algorithm == Algorithm::kTwoLevel)
+    return fmt::format("{} {}", NameOf(reduction), TwoLevelsOver(method));
   static const auto* const kNotes = [] {
     auto* notes = new std::array<std::array<std::string, kAlgorithms>, kReductions>;
     for (size_t r = 0; r < kReductions; ++r) {
@@ -146,14 +162,16 @@ absl::Status Communicator::Reduce(Reduction reduction, int root, ConstElements i
 absl::Status Communicator::Broadcast(int root, Elements data, std::string_view name) {
   RM_RETURN_IF_ERROR(CheckRoot(root, name));
   const Method method = selector_.For(OperationKind::kBroadcast, data.bytes().size());
-  const uint64_t detail =
-      static_cast<uint64_t>(root) << 8 | static_cast<uint64_t>(method.algorithm);
+  const uint64_t detail = Digest(&root, sizeof(root), PlanOf(method));
+  const std::string how = method.algorithm == Algorithm::kTwoLevel
+                              ? TwoLevelsOver(method)
+                              : fmt::format("by {}", NameOf(method.algorithm));
   const Operation operation{OperationKind::kBroadcast,
                             data.type(),
                             data.count(),
                             detail,
                             name,
-                            fmt::format("{} by {}", FromRoot(root), NameOf(method.algorithm))};
+                            fmt::format("{} {}", FromRoot(root), how)};
   return Run(operation,
              [&](Transport& t) { return collectives::Broadcast(t, method, root, data); });
 }

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <filesystem>
 #include <future>
+#include <new>
 #include <string>
 #include <thread>
 #include <vector>
@@ -121,7 +122,7 @@ INSTANTIATE_TEST_SUITE_P(Wires, FailureTest, ::testing::ValuesIn(testing::kAllWi
 TEST_P(FailureTest, ARankThatStaysAwayIsNamedByAll) {
   Group group(4, GetParam());
   std::barrier everybody(4);
-  group.options.operation_timeout = milliseconds(400);
+  group.options.operation_timeout = testing::kImpatience;
   std::vector<std::string> messages(4);
   std::vector<int> suspects(4, -1);
   std::promise<void> done;
@@ -135,7 +136,7 @@ TEST_P(FailureTest, ARankThatStaysAwayIsNamedByAll) {
     }
     const auto start = steady_clock::now();
     const absl::Status status = Allreduce(comm, 100000, "gradient");
-    EXPECT_LT(steady_clock::now() - start, milliseconds(400 * 3 + 2000));
+    EXPECT_LT(steady_clock::now() - start, testing::kImpatience * 3 + milliseconds(2000));
     EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded) << status;
     EXPECT_THAT(Message(status),
                 AllOf(HasSubstr("rank 2 ("), HasSubstr("silent"), HasSubstr("\"gradient\"")));
@@ -160,7 +161,7 @@ TEST_P(FailureTest, ARankThatLeavesIsNamed) {
 TEST_P(FailureTest, ARankThatIsNeverThereIsNamedWithinTheConnectTimeout) {
   Group group(2, GetParam());
   ++group.options.round;
-  group.options.connect_timeout = milliseconds(300);
+  group.options.connect_timeout = testing::kImpatience;
   group.options.operation_timeout = milliseconds(300);
   const auto dialing = group.Open(0);
   const absl::Status status = dialing->Barrier("start");
@@ -201,6 +202,15 @@ TEST_P(FailureTest, AbortWakesEveryWaiterWithItsReason) {
   });
 }
 
+// The best of as many trials as a busy machine needs to give one that is not disturbed.
+steady_clock::duration Best(const std::function<steady_clock::duration()>& trial) {
+  const auto deadline = steady_clock::now() + testing::kPatience;
+  auto best = steady_clock::duration::max();
+  while (best >= milliseconds(100) && steady_clock::now() < deadline)
+    best = std::min(best, trial());
+  return best;
+}
+
 // How long after Abort an operation that waits for a peer that never comes returned.
 steady_clock::duration AbortLatency(Communicator& comm) {
   std::promise<void> waiting;
@@ -224,16 +234,14 @@ steady_clock::duration AbortLatency(Communicator& comm) {
 
 TEST_P(FailureTest, AbortFromAnotherThreadReturnsTheWaitWithin100Milliseconds) {
   Group group(2, GetParam());
-  // Once while it dials and once while it waits to be dialed. The best of a few, as the machine may
-  // be busy.
+  // Once while it dials and once while it waits to be dialed.
   for (const int rank : {0, 1}) {
-    auto best = steady_clock::duration::max();
-    for (int trial = 0; trial < 5; ++trial) {
+    const auto latency = [&] {
       ++group.options.round;
       const auto comm = group.Open(rank);
-      best = std::min(best, AbortLatency(*comm));
-    }
-    EXPECT_LT(best, milliseconds(100));
+      return AbortLatency(*comm);
+    };
+    EXPECT_LT(Best(latency), milliseconds(100));
   }
 }
 
@@ -279,13 +287,129 @@ TEST_P(FailureTest, ASecondOperationAtOnceIsTurnedAway) {
   });
 }
 
-TEST_P(FailureTest, HundredsOfRoundsLeaveNoDescriptorsOrThreads) {
+// Two ranks of a stream of gigabytes, of which one aborts once it runs. The longer of the times
+// that the two took to end.
+steady_clock::duration AbortLatencyInAStream(Group& group) {
+  constexpr int kMessages = 40'000;
+  constexpr size_t kMessageBytes = 64 * 1024;
+  std::promise<void> runs;
+  std::promise<steady_clock::time_point> aborted;
+  std::vector<steady_clock::time_point> ended(2);
+  group.Run([&](Communicator& comm) {
+    std::thread aborter;
+    if (comm.rank() == 1) {
+      aborter = std::thread([&] {
+        runs.get_future().wait();
+        aborted.set_value(steady_clock::now());
+        comm.Abort("enough");
+      });
+    }
+    std::vector<std::byte> bytes(kMessageBytes);
+    const absl::Status status = comm.Run(Operation(), [&](Transport& transport) -> absl::Status {
+      Receipt first;
+      for (int i = 0; i < kMessages; ++i) {
+        if (comm.rank() == 0) {
+          transport.PostSend(1, bytes);
+        } else if (const Receipt receipt = transport.PostReceive(0, bytes); i == 0) {
+          first = receipt;
+        }
+      }
+      if (comm.rank() == 1) {
+        RM_RETURN_IF_ERROR(transport.Wait(first));
+        runs.set_value();
+      }
+      return transport.Finish();
+    });
+    ended[static_cast<size_t>(comm.rank())] = steady_clock::now();
+    EXPECT_THAT(Message(status), HasSubstr("enough"));
+    if (aborter.joinable()) aborter.join();
+  });
+  return std::max(ended[0], ended[1]) - aborted.get_future().get();
+}
+
+TEST_P(FailureTest, AbortEndsALongStreamWithin100Milliseconds) {
+  Group group(2, GetParam());
+  EXPECT_LT(Best([&] { return AbortLatencyInAStream(group); }), milliseconds(100));
+}
+
+// The body's memory is gone when the exception has left it, and half of its message is on its way.
+TEST_P(FailureTest, MemoryThatRunsOutWhileAMessageIsSentLeavesNoByteOfWhatCameAfter) {
+  constexpr size_t kMoreThanIsUnderWay = size_t{24} << 20;
+  Group group(2, GetParam());
+  std::barrier everybody(2);
+  std::promise<void> ran_out;
+  group.Run([&](Communicator& comm) {
+    Meet(comm, everybody);
+    Operation operation;
+    operation.name = "big";
+    const bool sends = comm.rank() == 0;
+    std::vector<std::byte> got(sends ? 0 : kMoreThanIsUnderWay);
+    const absl::Status status = comm.Run(operation, [&](Transport& transport) {
+      std::vector<std::byte> big(sends ? kMoreThanIsUnderWay : 0, std::byte{1});
+      std::byte small{};
+      const Receipt receipt = transport.PostReceive(1 - comm.rank(), {&small, 1});
+      transport.PostSend(1 - comm.rank(), {&small, 1});
+      if (sends) transport.PostSend(1, big);
+      if (const absl::Status met = transport.Wait(receipt); !met.ok()) return met;
+      if (sends) {
+        std::fill(big.begin(), big.end(), std::byte{2});
+        throw std::bad_alloc();
+      }
+      ran_out.get_future().wait_for(testing::kPatience);
+      return transport.Wait(transport.PostReceive(0, got));
+    });
+    EXPECT_EQ(comm.suspect(), 0) << status;
+    EXPECT_THAT(Message(status), AllOf(HasSubstr("rank 0"), HasSubstr("\"big\"")));
+    if (sends) {
+      EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << status;
+      ran_out.set_value();
+    }
+    EXPECT_FALSE(status.ok());
+    EXPECT_EQ(std::count(got.begin(), got.end(), std::byte{2}), 0);
+    EXPECT_EQ(comm.Barrier("later").code(), absl::StatusCode::kAborted);
+  });
+}
+
+TEST_P(FailureTest, MemoryThatRunsOutIsToldToAll) {
+  Group group(3, GetParam());
+  std::barrier everybody(3);
+  group.Run([&](Communicator& comm) {
+    Meet(comm, everybody);
+    Operation operation;
+    operation.name = "gradient";
+    const absl::Status status = comm.Run(operation, [&](Transport& transport) {
+      if (comm.rank() == 1) throw std::bad_alloc();
+      std::byte got{};
+      return transport.Wait(transport.PostReceive(1, {&got, 1}));
+    });
+    EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << status;
+    EXPECT_THAT(Message(status),
+                AllOf(HasSubstr("rank 1 ran out of memory in"), HasSubstr("\"gradient\"")));
+    EXPECT_EQ(comm.suspect(), 1);
+    everybody.arrive_and_wait();
+  });
+}
+
+// It would wait for that rank, and blame it.
+TEST_P(FailureTest, WhoDialsARankThatHasFailedIsToldWhy) {
+  Group group(2, GetParam());
+  ++group.options.round;
+  const auto failed = group.Open(1);
+  failed->Abort("drain");
+  const auto late = group.Open(0);
+  const absl::Status status = late->Barrier("b");
+  EXPECT_EQ(status.code(), absl::StatusCode::kAborted) << status;
+  EXPECT_THAT(Message(status), HasSubstr("rank 1 aborted the round: drain"));
+}
+
+TEST_P(FailureTest, ThousandsOfRoundsLeaveNoDescriptorsOrThreads) {
   Group group(3, GetParam());
   std::barrier everybody(3);
   group.Run([&](Communicator& comm) { Meet(comm, everybody); });
+  constexpr int kLaps = 1000;  // of each kind of wires
   const size_t descriptors = OpenDescriptors();
   const size_t threads = Threads();
-  for (int lap = 0; lap < 200; ++lap) {
+  for (int lap = 0; lap < kLaps; ++lap) {
     group.Run([&](Communicator& comm) {
       if (lap % 3 != 2) Meet(comm, everybody);
       if (comm.rank() == lap % 3) comm.Abort("lap");
@@ -294,10 +418,11 @@ TEST_P(FailureTest, HundredsOfRoundsLeaveNoDescriptorsOrThreads) {
   }
   // The listeners' threads notice the last closed connections in their own time.
   const auto deadline = steady_clock::now() + testing::kPatience;
-  while (OpenDescriptors() > descriptors && steady_clock::now() < deadline)
+  while ((OpenDescriptors() > descriptors || Threads() > threads) && steady_clock::now() < deadline)
     std::this_thread::yield();
-  EXPECT_EQ(OpenDescriptors(), descriptors);
-  EXPECT_EQ(Threads(), threads);
+  // Fewer are no leak: those before may have been on their way out when they were counted.
+  EXPECT_LE(OpenDescriptors(), descriptors);
+  EXPECT_LE(Threads(), threads);
 }
 
 }  // namespace

@@ -7,12 +7,15 @@
 #include <numeric>
 #include <random>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "runtime/collectives/communicator.h"
+#include "runtime/collectives/operation.h"
+#include "runtime/collectives/transport/transport.h"
 
 namespace ringmaster::collectives {
 namespace {
@@ -155,7 +158,7 @@ TEST(GroupTest, AGroupOutlivesTheCommunicatorThatMadeIt) {
 // Waiting long for a rank that is busy with others is not a deadlock.
 TEST(GroupTest, AMemberThatIsBusyInAnotherGroupIsWaitedFor) {
   Group group(3);
-  group.options.operation_timeout = milliseconds(500);
+  group.options.operation_timeout = testing::kImpatience;
   std::atomic<bool> enough = false;
   group.Run([&](Communicator& comm) {
     ASSERT_TRUE(comm.Barrier("meet").ok());
@@ -184,7 +187,7 @@ class GroupFailureTest : public ::testing::Test {
   void ExpectDivergence(int world, const std::function<absl::Status(Communicator&)>& body,
                         const std::vector<std::string>& words) {
     Group group(world);
-    group.options.algorithm = Algorithm::kRing;  // not all talk with all
+    group.options.algorithm = algorithm_;
     std::barrier everybody(world);
     const auto start = steady_clock::now();
     group.Run([&](Communicator& comm) {
@@ -197,6 +200,8 @@ class GroupFailureTest : public ::testing::Test {
     });
     EXPECT_LT(steady_clock::now() - start, std::chrono::seconds(20));
   }
+
+  Algorithm algorithm_ = Algorithm::kRing;  // not all talk with all
 };
 
 TEST_F(GroupFailureTest, GroupsThatAreCalledInAnotherOrderAreNamed) {
@@ -259,22 +264,113 @@ TEST(GroupRoundTest, AFailureInAGroupIsTheWholeRoundsWithOneCause) {
   });
 }
 
+// One made its group before it was known which ranks share a machine.
+TEST_F(GroupFailureTest, TwoLevelsThatJoinOtherRanksAreNamed) {
+  algorithm_ = Algorithm::kTwoLevel;
+  ExpectDivergence(
+      4,
+      [](Communicator& comm) -> absl::Status {
+        const auto early = Make(comm, {0, 1, 2, 3}, "all");
+        RM_RETURN_IF_ERROR(comm.Fit(comm.rank() % 2 == 0 ? "a" : "b"));
+        const auto late = Make(comm, {0, 1, 2, 3}, "all");
+        std::vector<float> data(1000);
+        return (comm.rank() == 1 ? early : late)->Allreduce(Reduction::kSum, data, data, "w");
+      },
+      {"rank 1 (", "\"w\", sum by two-level over nodes 0|1|2|3 with ",
+       "\"w\", sum by two-level over nodes 0,2|1,3 with "});
+}
+
+class CircleTest : public ::testing::TestWithParam<testing::Wires> {
+ protected:
+  // Every rank's `wait` fails soon, and the message says who waits for whom: 0 for 1, 1 for 2, ...
+  void ExpectCircle(int world, const std::function<absl::Status(Communicator&)>& wait) {
+    Group group(world, GetParam());
+    std::barrier everybody(world);
+    group.Run([&](Communicator& comm) {
+      EXPECT_TRUE(comm.Barrier("meet").ok());
+      everybody.arrive_and_wait();
+      const auto start = steady_clock::now();
+      const absl::Status status = wait(comm);
+      EXPECT_LT(steady_clock::now() - start, std::chrono::seconds(10));
+      EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;
+      EXPECT_THAT(Message(status), HasSubstr("wait for one another in a circle"));
+      for (int rank = 0; rank < world; ++rank) {
+        EXPECT_THAT(Message(status), AllOf(HasSubstr("rank " + std::to_string(rank) + " ("),
+                                           HasSubstr(" waits for rank " + std::to_string(rank))));
+      }
+      everybody.arrive_and_wait();
+    });
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(Wires, CircleTest, ::testing::ValuesIn(testing::kAllWires),
+                         [](const auto& wires) { return testing::NameOf(wires.param); });
+
 // No two of them disagree: 0 waits for 1, 1 for 2, 2 for 0.
-TEST(GroupRoundTest, ACircleOfThreeGroupsEndsAndSaysWhoWaitsInWhat) {
-  Group group(3);
-  // A thread that stands still for a moment is not yet silent.
-  group.options.operation_timeout = milliseconds(1500);
-  std::barrier everybody(3);
-  group.Run([&](Communicator& comm) {
-    EXPECT_TRUE(comm.Barrier("meet").ok());
-    everybody.arrive_and_wait();
+TEST_P(CircleTest, OfThreeGroupsIsFoundAndSaysWhoWaitsInWhat) {
+  ExpectCircle(3, [](Communicator& comm) {
     const int next = (comm.rank() + 1) % 3;
     const auto with_next = Make(comm, {comm.rank(), next}, "of " + std::to_string(comm.rank()));
     const absl::Status status = with_next->Barrier("circle");
-    EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded) << status;
-    EXPECT_THAT(Message(status), AllOf(HasSubstr("waits like this rank"), HasSubstr("\"circle\""),
-                                       HasSubstr("in group \"of ")));
-    everybody.arrive_and_wait();
+    for (const std::string group : {"of 0", "of 1", "of 2"}) {
+      EXPECT_THAT(Message(status), HasSubstr("barrier of 0 uint8 \"circle\", in group \"" + group));
+    }
+    return status;
+  });
+}
+
+TEST_P(CircleTest, OfRanksThatAllReceiveIsFound) {
+  ExpectCircle(4, [](Communicator& comm) {
+    std::vector<float> data(10);
+    return comm.Receive((comm.rank() + 1) % 4, data, "x");
+  });
+}
+
+// 0 and 1 are in one operation, with which 1 cannot go on before 2 comes; 2 waits for 3, and 3 for
+// 0.
+TEST_P(CircleTest, ThroughAnOperationThatHasBegunIsFound) {
+  ExpectCircle(4, [](Communicator& comm) {
+    const int rank = comm.rank();
+    if (rank == 2) return Make(comm, {2, 3}, "bottom")->Barrier("circle");
+    if (rank == 3) return Make(comm, {3, 0}, "side")->Barrier("circle");
+    Operation operation;
+    operation.name = "relayed";
+    return Make(comm, {0, 1, 2}, "top")->Run(operation, [&](Transport& transport) {
+      std::byte got{};
+      return transport.Wait(transport.PostReceive(rank + 1, {&got, 1}));
+    });
+  });
+}
+
+// Long waits, of many for few, in groups that overlap, are no circles.
+TEST_P(CircleTest, IsNotFoundWhereThereIsNone) {
+  constexpr int kWorld = 4;
+  const unsigned seed = std::random_device()();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937 random(seed);
+  std::vector<int> order(14);
+  for (int& which : order) which = static_cast<int>(random() % (kWorld + 1));
+  Group group(kWorld, GetParam());
+  group.options.operation_timeout = milliseconds(4000);  // so that many questions are asked
+  group.Run([&](Communicator& comm) {
+    std::mt19937 pauses(seed + 1 + static_cast<unsigned>(comm.rank()));
+    std::vector<std::unique_ptr<Communicator>> groups;
+    for (int without = 0; without < kWorld; ++without) {
+      std::vector<int> ranks;
+      for (int rank = 0; rank < kWorld; ++rank) {
+        if (rank != without) ranks.push_back(rank);
+      }
+      const bool member = std::count(ranks.begin(), ranks.end(), comm.rank()) > 0;
+      groups.push_back(member ? Make(comm, ranks, "some") : nullptr);
+    }
+    for (const int which : order) {
+      Communicator* const of = which == kWorld ? &comm : groups[static_cast<size_t>(which)].get();
+      if (of == nullptr) continue;
+      if (pauses() % 3 == 0) std::this_thread::sleep_for(milliseconds(120 + pauses() % 130));
+      const auto sum = SumOf(*of, 1, "sum");
+      ASSERT_TRUE(sum.ok()) << sum.status();
+      ASSERT_EQ(*sum, of->world());
+    }
   });
 }
 

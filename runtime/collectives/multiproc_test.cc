@@ -1,8 +1,8 @@
 // Ranks as processes of their own, one of which is killed or stopped: the survivors name it.
 //
 // The test program starts itself again with `--rank` for each rank. A rank prints its address,
-// reads everybody's, and reduces until it fails; each line that it prints is read here with a
-// deadline.
+// reads everybody's, and reduces, or makes every operation there is, until it fails; each line that
+// it prints is read here with a deadline.
 #include <chrono>
 #include <cstdio>
 #include <fcntl.h>
@@ -28,6 +28,7 @@
 #include "common/file.h"
 #include "runtime/collectives/communicator.h"
 #include "runtime/collectives/ordered_sum.h"
+#include "runtime/collectives/testing/calls.h"
 #include "runtime/collectives/testing/group.h"
 #include "runtime/collectives/transport/shm/segment.h"
 
@@ -39,9 +40,9 @@ using std::chrono::steady_clock;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-constexpr int kWorld = 4;
-constexpr milliseconds kOperationTimeout{1500};
-constexpr milliseconds kSlack{3000};  // for a busy machine
+constexpr int kWorld = testing::kCallWorld;
+constexpr milliseconds kOperationTimeout = testing::kImpatience;
+constexpr milliseconds kSlack{10000};  // for a busy machine
 
 // A child process with pipes to its standard input and output.
 class Child {
@@ -112,6 +113,19 @@ class Child {
   UniqueFd out_;
 };
 
+// All operations one after another, again and again.
+int RunAnyOperation(Communicator& comm) {
+  const std::vector<testing::Call> calls = testing::AllCalls();
+  for (size_t step = 0;; ++step) {
+    const absl::Status status = calls[step % calls.size()].run(comm);
+    if (!status.ok()) {
+      std::cout << "failed " << comm.suspect() << " " << Message(status) << std::endl;
+      return 0;
+    }
+    if (step == calls.size()) std::cout << "running" << std::endl;
+  }
+}
+
 // The body of a rank's process.
 int RunRank(const std::string& mode, testing::Wires wires, int rank) {
   const auto listener = tcp::Listener::Open(testing::LoopbackAddress(rank));
@@ -124,6 +138,7 @@ int RunRank(const std::string& mode, testing::Wires wires, int rank) {
   options.key = "the key of round one";
   options.operation_timeout = kOperationTimeout;
   options.transport = testing::ChoiceOf(wires, rank);
+  options.encryption = testing::EncryptionOf(wires);
   for (int r = 0; r < kWorld; ++r) {
     std::string address;
     std::getline(std::cin, address);
@@ -131,6 +146,7 @@ int RunRank(const std::string& mode, testing::Wires wires, int rank) {
   }
   const auto comm = Communicator::Create(options, **listener);
   RM_CHECK(comm.ok(), "cannot open the round");
+  if (mode == "any") return RunAnyOperation(**comm);
   const std::vector<float> in(200'000, 1.0f);
   std::vector<float> out(in.size());
   OrderedSum<float> sum(kWorld, in.size());
@@ -178,7 +194,8 @@ class MultiprocTest : public ::testing::TestWithParam<std::tuple<const char*, te
       const std::string line = ranks_[rank]->ReadUntil("failed", testing::kPatience);
       EXPECT_THAT(line, StartsWith(fmt::format("failed {} ", victim))) << "rank " << rank;
       EXPECT_THAT(line, HasSubstr(fmt::format("rank {} (", victim)));
-      EXPECT_THAT(line, HasSubstr("gradient"));
+      EXPECT_THAT(line, HasSubstr(std::string(std::get<0>(GetParam())) == "any" ? "(in operation "
+                                                                                : "gradient"));
     }
     EXPECT_LT(steady_clock::now() - start, within);
   }
@@ -188,7 +205,7 @@ class MultiprocTest : public ::testing::TestWithParam<std::tuple<const char*, te
 };
 
 INSTANTIATE_TEST_SUITE_P(Schedules, MultiprocTest,
-                         ::testing::Combine(::testing::Values("ring", "ordered"),
+                         ::testing::Combine(::testing::Values("ring", "ordered", "any"),
                                             ::testing::ValuesIn(testing::kAllWires)),
                          [](const auto& info) {
                            return std::get<0>(info.param) +

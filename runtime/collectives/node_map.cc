@@ -3,7 +3,17 @@
 #include <algorithm>
 #include <map>
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "runtime/collectives/operation.h"
+
 namespace ringmaster::collectives {
+namespace {
+
+constexpr size_t kMaxText = 60;
+
+}  // namespace
 
 NodeMap::NodeMap(std::span<const std::string> machines) {
   std::map<std::string, int> named;
@@ -14,6 +24,12 @@ NodeMap::NodeMap(std::span<const std::string> machines) {
     node_of_.push_back(node);
     ranks_[static_cast<size_t>(node)].push_back(static_cast<int>(rank));
   }
+  digest_ = Digest(node_of_.data(), node_of_.size() * sizeof(int));
+  for (const std::vector<int>& ranks : ranks_) {
+    if (!text_.empty()) text_ += '|';
+    text_ += fmt::format("{}", fmt::join(ranks, ","));
+  }
+  if (text_.size() > kMaxText) text_ = text_.substr(0, kMaxText) + "...";
 }
 
 NodeMap NodeMap::Apart(int world) {

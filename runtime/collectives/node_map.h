@@ -2,6 +2,7 @@
 #ifndef RINGMASTER_RUNTIME_COLLECTIVES_NODE_MAP_H_
 #define RINGMASTER_RUNTIME_COLLECTIVES_NODE_MAP_H_
 
+#include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
@@ -28,10 +29,16 @@ class NodeMap {
   // The ranks of the smallest node.
   int least_per_node() const;
   Shape shape() const { return {world(), nodes()}; }
+  // Which ranks are together, in 64 bits that two maps share where they are equal, and as text for
+  // messages: "0,1|2,3", cut off where it is long.
+  uint64_t digest() const { return digest_; }
+  const std::string& text() const { return text_; }
 
  private:
   std::vector<int> node_of_;             // by rank
   std::vector<std::vector<int>> ranks_;  // by node
+  uint64_t digest_ = 0;
+  std::string text_;
 };
 
 }  // namespace ringmaster::collectives

@@ -106,7 +106,8 @@ TEST_P(OrderedSumBitsTest, AreTheTreesAtEveryWorldSize) {
   const auto shards = RandomShards(shard_count, kElements, seed);
   std::vector<uint32_t> first;
   for (int world = 1; world <= shard_count; ++world) {
-    Group group(world, testing::kAllWires[static_cast<size_t>(world) % 3]);
+    Group group(world,
+                testing::kAllWires[static_cast<size_t>(world) % std::size(testing::kAllWires)]);
     group.options.segment_bytes = 256;
     for (const Algorithm schedule : kSchedules) {
       SCOPED_TRACE("world " + std::to_string(world) + ", " + NameOf(schedule));

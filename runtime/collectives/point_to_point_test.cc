@@ -209,7 +209,7 @@ TEST_F(MismatchTest, OfWhatIsExchangedIsNamed) {
 TEST(PointToPointTest, ARankThatNeverSendsIsNamed) {
   Group group(3);
   std::barrier done(3);
-  group.options.operation_timeout = std::chrono::milliseconds(400);
+  group.options.operation_timeout = testing::kImpatience;
   group.Run([&](Communicator& comm) {
     EXPECT_TRUE(comm.Barrier("meet").ok());
     done.arrive_and_wait();

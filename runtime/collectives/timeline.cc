@@ -39,48 +39,66 @@ std::string NameEvent(const char* kind, int rank, int track, std::string_view na
 
 absl::StatusOr<std::unique_ptr<Timeline>> Timeline::Open(const std::filesystem::path& path,
                                                          int rank, std::string_view process,
-                                                         size_t most_bytes) {
+                                                         const Options& options) {
   RM_RETURN_IF_ERROR(MakeDirectories(path.parent_path()));
   UniqueFd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
   if (!file.valid()) return ErrnoStatus(errno, path.string());
-  return std::unique_ptr<Timeline>(new Timeline(std::move(file), rank, process, most_bytes));
+  return std::unique_ptr<Timeline>(new Timeline(std::move(file), rank, process, options));
 }
 
-// Times count from the epoch, so that several workers' files lie side by side.
-Timeline::Timeline(UniqueFd file, int rank, std::string_view process, size_t most_bytes)
+Timeline::Timeline(UniqueFd file, int rank, std::string_view process, const Options& options)
     : file_(std::move(file)),
       rank_(rank),
-      most_bytes_(most_bytes),
-      since_epoch_(Microseconds(std::chrono::system_clock::now().time_since_epoch()) -
-                   Microseconds(std::chrono::steady_clock::now().time_since_epoch())),
+      options_(options),
+      zero_((options.from_epoch ? Microseconds(std::chrono::system_clock::now().time_since_epoch())
+                                : std::chrono::microseconds(0)) -
+            Microseconds(std::chrono::steady_clock::now().time_since_epoch())),
       pending_("[\n") {
   Append(NameEvent("process_name", rank, 0, process));
   writer_ = std::thread([this] { Write(); });
 }
 
 Timeline::~Timeline() {
+  Finish().IgnoreError();
+}
+
+absl::Status Timeline::Finish() {
   {
     const std::lock_guard lock(mutex_);
     over_ = true;
   }
   changed_.notify_all();
-  writer_.join();
+  if (writer_.joinable()) writer_.join();
+  return written_;
 }
 
-void Timeline::Add(std::string_view track, std::string_view phase, Time begin, Time end) {
-  const auto start = Microseconds(begin.time_since_epoch());
-  const auto length = Microseconds(end.time_since_epoch()) - start;
+// In microseconds. Both ends of a phase are cut alike, so that it stays inside of the outer one.
+std::string Timeline::Text(std::chrono::nanoseconds time) const {
+  const auto whole = std::chrono::floor<std::chrono::microseconds>(time);
+  if (options_.from_epoch) return fmt::format("{}", whole.count());
+  return fmt::format("{}.{:03}", whole.count(), (time - whole).count());
+}
+
+void Timeline::Add(std::string_view track, std::string_view phase, Time begin, Time end,
+                   std::string_view detail) {
+  std::chrono::nanoseconds start = zero_ + begin.time_since_epoch();
+  std::chrono::nanoseconds stop = zero_ + end.time_since_epoch();
+  if (options_.from_epoch) {
+    start = Microseconds(start);
+    stop = Microseconds(stop);
+  }
+  const std::string args =
+      detail.empty() ? "" : fmt::format(R"(,"args":{{"detail":{}}})", Quoted(detail));
   const std::lock_guard lock(mutex_);
   if (full_) return;
   const int number = TrackNumber(track);
-  Append(fmt::format(
-      R"({{"ph":"X","name":{},"cat":"collectives","ts":{},"dur":{},"pid":{},"tid":{}}})",
-      Quoted(phase), (since_epoch_ + start).count(), length.count(), rank_, number));
-  if (bytes_ < most_bytes_) return;
+  Append(fmt::format(R"({{"ph":"X","name":{},"ts":{},"dur":{},"pid":{},"tid":{}{}}})",
+                     Quoted(phase), Text(start), Text(stop - start), rank_, number, args));
+  if (bytes_ < options_.most_bytes) return;
   full_ = true;
   Append(fmt::format(
       R"({{"ph":"i","s":"g","name":"the timeline ends here: {} bytes","ts":{},"pid":{},"tid":0}})",
-      bytes_, (since_epoch_ + start + length).count(), rank_));
+      bytes_, Text(stop), rank_));
 }
 
 void Timeline::Append(std::string event) {
@@ -107,7 +125,6 @@ std::string Timeline::End() const {
 
 // A disk that fails costs the timeline, never the training.
 void Timeline::Write() {
-  bool healthy = true;
   std::unique_lock lock(mutex_);
   while (true) {
     changed_.wait_for(lock, kWritePeriod,
@@ -115,10 +132,13 @@ void Timeline::Write() {
     const bool last = over_;
     std::string text = std::exchange(pending_, {});
     if (last) text += End();
-    lock.unlock();
-    if (healthy) healthy = WriteAll(file_.get(), std::as_bytes(std::span(text)), "timeline").ok();
-    lock.lock();
-    full_ = full_ || !healthy;
+    if (written_.ok()) {
+      lock.unlock();
+      absl::Status status = WriteAll(file_.get(), std::as_bytes(std::span(text)), "timeline");
+      lock.lock();
+      written_ = std::move(status);
+    }
+    full_ = full_ || !written_.ok();
     if (last) return;
   }
 }

@@ -38,23 +38,40 @@ class Timeline {
   using Time = std::chrono::steady_clock::time_point;
   static constexpr size_t kMostBytes = size_t{64} << 20;
 
+  struct Options {
+    size_t most_bytes = kMostBytes;
+    // Whether times count from the epoch, in whole microseconds, so that several workers' files lie
+    // side by side; else from Open, with three digits more: readers keep both in 53 bits.
+    bool from_epoch = true;
+  };
+
   // Makes the file, and its folders; what was there is gone. `rank` and `process` name the worker
   // in it.
   // Errors are those of files.
   static absl::StatusOr<std::unique_ptr<Timeline>> Open(const std::filesystem::path& path, int rank,
                                                         std::string_view process,
-                                                        size_t most_bytes = kMostBytes);
-  // Writes what is left and ends the file. A file of a worker that was killed lacks the end, which
-  // its readers forgive.
+                                                        const Options& options);
+  static absl::StatusOr<std::unique_ptr<Timeline>> Open(const std::filesystem::path& path, int rank,
+                                                        std::string_view process) {
+    return Open(path, rank, process, Options());
+  }
+  // Ends the file, unless Finish has. A file of a worker that was killed lacks the end, which its
+  // readers forgive.
   ~Timeline();
   Timeline(const Timeline&) = delete;
   Timeline& operator=(const Timeline&) = delete;
 
-  // A phase of `track` from `begin` to `end`.
-  void Add(std::string_view track, std::string_view phase, Time begin, Time end);
+  // A phase of `track` from `begin` to `end`; `detail` is shown where it is looked at.
+  void Add(std::string_view track, std::string_view phase, Time begin, Time end,
+           std::string_view detail = "");
+
+  // Writes what is left and ends the file; nothing may be added any more. The first error of the
+  // disk, which has ended the file earlier, for whom the file is not a by-product.
+  absl::Status Finish();
 
  private:
-  Timeline(UniqueFd file, int rank, std::string_view process, size_t most_bytes);
+  Timeline(UniqueFd file, int rank, std::string_view process, const Options& options);
+  std::string Text(std::chrono::nanoseconds time) const;
   void Append(std::string event);
   int TrackNumber(std::string_view track);
   std::string End() const;
@@ -62,8 +79,8 @@ class Timeline {
 
   const UniqueFd file_;
   const int rank_;
-  const size_t most_bytes_;
-  const std::chrono::microseconds since_epoch_;  // of the steady clock's zero
+  const Options options_;
+  const std::chrono::microseconds zero_;  // what is added to the steady clock's times
 
   std::mutex mutex_;
   std::condition_variable changed_;
@@ -73,6 +90,7 @@ class Timeline {
   size_t bytes_ = 0;
   bool full_ = false;
   bool over_ = false;
+  absl::Status written_;
 
   std::thread writer_;  // last: it uses the others
 };

@@ -1,7 +1,10 @@
 #include "runtime/collectives/timeline.h"
 
+#include <chrono>
+#include <map>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -20,8 +23,8 @@ class TimelineTest : public ::testing::Test {
  protected:
   json Read() const { return json::parse(ReadFile(path()).value()); }
   std::filesystem::path path() const { return folder_.path() / "made" / "worker.json"; }
-  std::unique_ptr<Timeline> Open(size_t most_bytes = Timeline::kMostBytes) const {
-    return Timeline::Open(path(), 3, "digits-3-0", most_bytes).value();
+  std::unique_ptr<Timeline> Open(const Timeline::Options& options = {}) const {
+    return Timeline::Open(path(), 3, "digits-3-0", options).value();
   }
 
   const TemporaryFolder folder_ = TemporaryFolder::Make().value();
@@ -79,12 +82,35 @@ TEST_F(TimelineTest, ATrackOfNoTimelineHidesTheOuterOne) {
 
 TEST_F(TimelineTest, EndsAtItsSizeAndSaysSo) {
   {
-    const auto timeline = Open(4096);
+    const auto timeline = Open({.most_bytes = 4096});
     const TimelineTrack track(timeline.get(), "t");
     for (int i = 0; i < 1000; ++i) const Phase phase("p");
   }
   EXPECT_LT(std::filesystem::file_size(path()), 4096 + 500U);
   EXPECT_THAT(Read().dump(), ::testing::HasSubstr("the timeline ends here"));
+}
+
+TEST_F(TimelineTest, CountsNanosecondsFromItsBeginWhereItIsAlone) {
+  {
+    const auto timeline = Open({.from_epoch = false});
+    const auto now = std::chrono::steady_clock::now();
+    timeline->Add("t", "p", now, now + std::chrono::nanoseconds(12'034), "by a \"kernel\"");
+  }
+  for (const json& event : Read()) {
+    if (event["ph"] != "X") continue;
+    EXPECT_GE(event["ts"].get<double>(), 0);
+    EXPECT_LT(event["ts"].get<double>(), 60e6) << "a minute";
+    EXPECT_DOUBLE_EQ(event["dur"].get<double>(), 12.034);
+    EXPECT_EQ(event["args"]["detail"], "by a \"kernel\"");
+  }
+}
+
+TEST_F(TimelineTest, SaysThatTheDiskWasFullToWhomWantsToKnow) {
+  const auto timeline = Timeline::Open("/dev/full", 0, "w").value();
+  EXPECT_EQ(timeline->Finish().code(), absl::StatusCode::kResourceExhausted);
+  const auto fine = Open();
+  EXPECT_TRUE(fine->Finish().ok());
+  EXPECT_TRUE(Read().is_array());
 }
 
 TEST_F(TimelineTest, SaysWhyAFileCannotBeMade) {

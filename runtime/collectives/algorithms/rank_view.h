@@ -43,6 +43,7 @@ class RankView final : public Transport {
   absl::Status Wait(Receipt receipt) override { return transport_.Wait(receipt); }
   absl::Status Finish() override { return transport_.Finish(); }
   absl::Status Fail(Failure failure) override { return transport_.Fail(std::move(failure)); }
+  absl::Status Abandon(Failure failure) override { return transport_.Abandon(std::move(failure)); }
   void Abort(Failure failure) override { transport_.Abort(std::move(failure)); }
   void TellPeers() override { transport_.TellPeers(); }
   Failure failure() const override { return transport_.failure(); }

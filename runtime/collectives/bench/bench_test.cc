@@ -91,6 +91,7 @@ TEST(BenchReportTest, KnowsWhatTheLinksCarryForEachOperation) {
   EXPECT_DOUBLE_EQ(BusFactor("ordered-sum", 4), 1.5);
   EXPECT_DOUBLE_EQ(BusFactor("broadcast", 4), 1);
   EXPECT_DOUBLE_EQ(BusFactor("reduce", 4), 1);
+  EXPECT_DOUBLE_EQ(BusFactor("send-receive", 4), 1);
   for (const char* op : {"reduce-scatter", "allgather", "gather", "scatter", "all-to-all"})
     EXPECT_DOUBLE_EQ(BusFactor(op, 4), 0.75) << op;
 }
@@ -203,6 +204,15 @@ TEST(BenchProgramTest, PrintsJson) {
   EXPECT_THAT(run.output, HasSubstr(R"("wrong":0)"));
 }
 
+TEST(BenchProgramTest, MeasuresEncryptedConnections) {
+  const std::string flags = "--ranks 2 --transport tcp --tls --sizes 4:2,300K:2";
+  const Ended run = RunProgram(flags);
+  EXPECT_EQ(run.code, 0) << run.output;
+  EXPECT_THAT(run.output, HasSubstr("transport tcp with TLS"));
+  EXPECT_THAT(run.output, HasSubstr("# Out of bounds values : 0 OK"));
+  EXPECT_THAT(RunProgram(flags + " --json").output, HasSubstr(R"("transport":"tcp","tls":true)"));
+}
+
 // The process of `rank` among the children of the benchmark `parent`.
 pid_t ProcessOf(pid_t parent, int rank) {
   const std::string wanted = fmt::format("--rank{}{}", '\0', rank) + '\0';
@@ -231,7 +241,7 @@ TEST(BenchProgramTest, EndsAndNamesTheRankThatIsStopped) {
     dup2(out[1], 1);
     dup2(out[1], 2);
     execl(program.c_str(), program.c_str(), "--ranks", "3", "--sizes", "4:1,8:1000000,8:1000000",
-          "--timeout", "2", nullptr);
+          "--timeout", "6", nullptr);
     _exit(127);
   }
   close(out[1]);
@@ -249,7 +259,7 @@ TEST(BenchProgramTest, EndsAndNamesTheRankThatIsStopped) {
   ASSERT_EQ(waitpid(pid, &status, 0), pid);
   fclose(output);
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) != 0) << text;
-  EXPECT_THAT(text, HasSubstr("rank 1 has been stopped for 2 s"));
+  EXPECT_THAT(text, HasSubstr("rank 1 has been stopped for 6 s"));
   EXPECT_NE(kill(victim, 0), 0) << "the stopped rank is still there";
 }
 

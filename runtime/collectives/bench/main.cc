@@ -15,8 +15,8 @@
 #include "common/status.h"
 #include "runtime/collectives/bench/hosts.h"
 #include "runtime/collectives/bench/measure.h"
-#include "runtime/collectives/bench/processes.h"
 #include "runtime/collectives/bench/workload.h"
+#include "runtime/collectives/local/processes.h"
 #include "runtime/collectives/transport/tcp/listener.h"
 
 namespace ringmaster::collectives::bench {
@@ -61,7 +61,8 @@ absl::Status RunRank(const Options& options, int rank) {
   round.transport = options.transport == "tcp"   ? TransportChoice::kTcp
                     : options.transport == "shm" ? TransportChoice::kSharedMemory
                                                  : TransportChoice::kAuto;
-  RM_RETURN_IF_ERROR(Meet(listener->address(), options.ranks, &round));
+  round.encryption = options.tls ? Encryption::kTls : Encryption::kNone;
+  RM_RETURN_IF_ERROR(local::Meet(listener->address(), options.ranks, &round));
   RM_ASSIGN_OR_RETURN(round.algorithm, AlgorithmFromEnvironment());
   RM_ASSIGN_OR_RETURN(const auto communicator, Communicator::Create(round, *listener));
   RM_RETURN_IF_ERROR(communicator->Fit());
@@ -110,6 +111,7 @@ void Declare(CLI::App& app, Flags& flags) {
   app.add_option("--transport", options.transport,
                  "auto (shared memory between ranks of one machine), tcp or shm.")
       ->check(CLI::IsMember({"auto", "tcp", "shm"}));
+  app.add_flag("--tls", options.tls, "Encrypts the connections. Shared memory is not encrypted.");
   app.add_option("--timeout", options.timeout_seconds,
                  "Seconds that a rank may be silent or stopped before the run ends; 60.")
       ->check(CLI::Range(1, 86'400));
@@ -149,8 +151,9 @@ int Main(int argc, char** argv) {
     const absl::Status status = RunRank(flags.options, flags.rank);
     return status.ok() ? contract::kExitOk : Fail(status, fmt::format("rank {}: ", flags.rank));
   }
-  const auto ended = RunRanks(flags.options.ranks, std::vector<std::string>(argv, argv + argc),
-                              std::chrono::seconds(flags.options.timeout_seconds));
+  const auto ended =
+      local::RunRanks(flags.options.ranks, std::vector<std::string>(argv, argv + argc),
+                      std::chrono::seconds(flags.options.timeout_seconds));
   return ended.ok() ? *ended : Fail(ended.status(), "");
 }
 

@@ -16,6 +16,7 @@ struct Options {
   std::string redop = "sum";
   int root = 0;
   std::string transport = "auto";
+  bool tls = false;          // encrypts connections
   std::string hosts;         // of the ranks (hosts.h); empty: this machine
   int timeout_seconds = 60;  // how long a rank may be silent while others wait for it
   int ranks = 2;

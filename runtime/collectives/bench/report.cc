@@ -55,7 +55,7 @@ std::string JsonOf(const Options& options, const Row& row, const std::optional<T
 double BusFactor(const std::string& op, int ranks) {
   const double n = ranks;
   if (op == "allreduce" || op == "ordered-sum") return 2 * (n - 1) / n;
-  if (op == "broadcast" || op == "reduce") return 1;
+  if (op == "broadcast" || op == "reduce" || op == "send-receive") return 1;
   return (n - 1) / n;
 }
 
@@ -69,10 +69,10 @@ uint64_t AllWrong(const std::vector<Row>& rows) {
 
 std::string Header(const Options& options) {
   std::string text = fmt::format(
-      "# ringmaster bench collectives: {} of {} ranks, processes of this machine, transport {}\n"
+      "# ringmaster bench collectives: {} of {} ranks, processes of this machine, transport {}{}\n"
       "# minBytes {} maxBytes {} step: {}(factor) warmup iters: {} iters: {} validation: 1\n#\n",
-      options.op, options.ranks, options.transport, options.min_bytes, options.max_bytes,
-      options.factor, options.warmup, options.iterations);
+      options.op, options.ranks, options.transport, options.tls ? " with TLS" : "",
+      options.min_bytes, options.max_bytes, options.factor, options.warmup, options.iterations);
   const auto both = [&](const char* a, const char* b, const char* c, const char* d) {
     const std::string side = fmt::format("  {:>7}  {:>6}  {:>6}  {:>5}", a, b, c, d);
     return side + side;
@@ -99,9 +99,10 @@ std::string Footer(const Options& options, const std::vector<Row>& rows) {
 }
 
 std::string Json(const Options& options, const std::vector<Row>& rows) {
-  std::string text =
-      fmt::format(R"({{"op":"{}","ranks":{},"transport":"{}","iterations":{},"warmup":{},"rows":[)",
-                  options.op, options.ranks, options.transport, options.iterations, options.warmup);
+  std::string text = fmt::format(
+      R"({{"op":"{}","ranks":{},"transport":"{}","tls":{},"iterations":{},"warmup":{},"rows":[)",
+      options.op, options.ranks, options.transport, options.tls, options.iterations,
+      options.warmup);
   const char* separator = "";
   for (const Row& row : rows) {
     text += fmt::format(R"({}

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "runtime/collectives/ordered_sum.h"
+#include "runtime/collectives/pieces.h"
 
 namespace ringmaster::collectives::bench {
 namespace {
@@ -56,10 +57,13 @@ class WorkloadBuilder {
 
   absl::StatusOr<Workload> Build(const std::string& op) {
     using Step = void (WorkloadBuilder::*)();
-    constexpr Step kSteps[] = {
-        &WorkloadBuilder::Allreduce, &WorkloadBuilder::ReduceScatter, &WorkloadBuilder::Allgather,
-        &WorkloadBuilder::Broadcast, &WorkloadBuilder::Reduce,        &WorkloadBuilder::Gather,
-        &WorkloadBuilder::Scatter,   &WorkloadBuilder::AllToAll,      &WorkloadBuilder::Barrier};
+    constexpr Step kSteps[] = {&WorkloadBuilder::Allreduce, &WorkloadBuilder::ReduceScatter,
+                               &WorkloadBuilder::Allgather, &WorkloadBuilder::Broadcast,
+                               &WorkloadBuilder::Reduce,    &WorkloadBuilder::Gather,
+                               &WorkloadBuilder::Scatter,   &WorkloadBuilder::AllToAll,
+                               &WorkloadBuilder::Barrier,   &WorkloadBuilder::SendReceive};
+    if (op == "send-receive" && ranks_ < 2)
+      return absl::InvalidArgumentError("--ranks: one alone has nobody to send to");
     const size_t index = IndexOf(OperationNames(), op);
     if (index < std::size(kSteps)) {
       (this->*kSteps[index])();
@@ -163,6 +167,18 @@ class WorkloadBuilder {
     w_.call_ = [kept = Captured()](const Place&) { return kept.comm->Barrier(kName); };
   }
 
+  // To the next rank, and as much from the one before.
+  void SendReceive() {
+    Whole();
+    const int next = RingRank(comm_.rank(), 1, comm_.world());
+    const int previous = RingRank(comm_.rank(), -1, comm_.world());
+    w_.expected_ = {{0, all_, MovedBy(type_, previous), 0}};
+    w_.out_of_place_ = Place{First(all_), Second(all_)};
+    w_.call_ = [comm = &comm_, next, previous](const Place& p) {
+      return comm->SendReceive(next, p.in, previous, p.out, kName);
+    };
+  }
+
   // Each rank adds its share of kShards shards beforehand; what is timed is the ranks' part.
   template <typename T>
   absl::StatusOr<Workload> Sum() {
@@ -228,8 +244,8 @@ uint64_t Workload::CountWrong(const Place& place) const {
 
 const std::vector<std::string>& OperationNames() {
   static const std::vector<std::string> names = {
-      "allreduce", "reduce-scatter", "allgather",  "broadcast", "reduce",
-      "gather",    "scatter",        "all-to-all", "barrier",   "ordered-sum"};
+      "allreduce", "reduce-scatter", "allgather", "broadcast",    "reduce",     "gather",
+      "scatter",   "all-to-all",     "barrier",   "send-receive", "ordered-sum"};
   return names;
 }
 

@@ -20,17 +20,23 @@ void RunThreads(int count, const std::function<void(int)>& body) {
 }
 
 std::string NameOf(Wires wires) {
-  static constexpr const char* kNames[] = {"Shared", "Tcp", "Mixed"};
+  static constexpr const char* kNames[] = {"Shared", "Tcp", "Mixed", "Tls"};
   return kNames[static_cast<size_t>(wires)];
 }
 
 TransportChoice ChoiceOf(Wires wires, int rank) {
-  const bool tcp = wires == Wires::kTcp || (wires == Wires::kMixed && rank % 3 == 0);
+  const bool tcp =
+      wires == Wires::kTcp || wires == Wires::kTls || (wires == Wires::kMixed && rank % 3 == 0);
   return tcp ? TransportChoice::kTcp : TransportChoice::kAuto;
+}
+
+Encryption EncryptionOf(Wires wires) {
+  return wires == Wires::kTls ? Encryption::kTls : Encryption::kNone;
 }
 
 Group::Group(int world, Wires wires) : wires_(wires) {
   options.job = "test/group";
+  options.encryption = EncryptionOf(wires);
   options.key = "a key that only the members know";
   options.connect_timeout = kPatience;
   options.operation_timeout = kPatience;

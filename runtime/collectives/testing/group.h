@@ -24,8 +24,9 @@ enum class Wires {
   kShared,  // memory, between all
   kTcp,     // TCP, between all
   kMixed,   // TCP to every third rank, memory between the others
+  kTls,     // TCP between all, encrypted
 };
-inline constexpr Wires kAllWires[] = {Wires::kShared, Wires::kTcp, Wires::kMixed};
+inline constexpr Wires kAllWires[] = {Wires::kShared, Wires::kTcp, Wires::kMixed, Wires::kTls};
 
 class Group {
  public:
@@ -46,11 +47,12 @@ class Group {
   std::vector<std::unique_ptr<tcp::Listener>> listeners_;
 };
 
-// For the names of tests: "Shared", "Tcp", "Mixed".
+// For the names of tests: "Shared", "Tcp", "Mixed", "Tls".
 std::string NameOf(Wires wires);
 
 // What rank `rank` is to be told, so that these are the group's wires.
 TransportChoice ChoiceOf(Wires wires, int rank);
+Encryption EncryptionOf(Wires wires);
 
 // Runs body(0) ... body(count - 1), each on a thread, and joins them.
 void RunThreads(int count, const std::function<void(int)>& body);
@@ -58,8 +60,12 @@ void RunThreads(int count, const std::function<void(int)>& body);
 // "127.a.b.c:0", an address of this process's own for `index`.
 std::string LoopbackAddress(int index);
 
-// Generous, for machines with less cores than ranks; tests of time-outs set their own.
+// Generous, for machines with less cores than ranks.
 inline constexpr std::chrono::seconds kPatience{60};
+
+// The operation timeout of tests that let it pass: more than a rank that works may be kept off a
+// busy machine's processors.
+inline constexpr std::chrono::milliseconds kImpatience{3000};
 
 }  // namespace ringmaster::collectives::testing
 

@@ -97,6 +97,7 @@ class SimulatedNetwork::RankTransport final : public Transport {
   }
 
   absl::Status Fail(Failure failure) override { return failure.status; }
+  absl::Status Abandon(Failure failure) override { return failure.status; }
   void Abort(Failure) override {}
   void TellPeers() override {}
   Failure failure() const override { return {}; }

@@ -1,10 +1,10 @@
-// The benchmark's ranks as processes of this machine: this program once more for each.
+// The ranks of a command as processes of this machine: its program once more for each.
 //
 // Each child has one end of a socket as its descriptor kControlFd: it says where it listens and is
 // told where all do, and the round's key, which so stands in no command line. A child dies with its
 // parent.
-#ifndef RINGMASTER_RUNTIME_COLLECTIVES_BENCH_PROCESSES_H_
-#define RINGMASTER_RUNTIME_COLLECTIVES_BENCH_PROCESSES_H_
+#ifndef RINGMASTER_RUNTIME_COLLECTIVES_LOCAL_PROCESSES_H_
+#define RINGMASTER_RUNTIME_COLLECTIVES_LOCAL_PROCESSES_H_
 
 #include <chrono>
 #include <string>
@@ -13,7 +13,7 @@
 #include "absl/status/statusor.h"
 #include "runtime/collectives/communicator.h"
 
-namespace ringmaster::collectives::bench {
+namespace ringmaster::collectives::local {
 
 inline constexpr int kControlFd = 3;
 
@@ -27,6 +27,6 @@ absl::StatusOr<int> RunRanks(int ranks, const std::vector<std::string>& argument
 // In a child: tells the parent `address` and completes `options`: its members and its key.
 absl::Status Meet(const std::string& address, int ranks, CommunicatorOptions* options);
 
-}  // namespace ringmaster::collectives::bench
+}  // namespace ringmaster::collectives::local
 
-#endif  // RINGMASTER_RUNTIME_COLLECTIVES_BENCH_PROCESSES_H_
+#endif  // RINGMASTER_RUNTIME_COLLECTIVES_LOCAL_PROCESSES_H_

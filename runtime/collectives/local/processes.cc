@@ -1,4 +1,4 @@
-#include "runtime/collectives/bench/processes.h"
+#include "runtime/collectives/local/processes.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -17,7 +17,7 @@
 #include "common/file.h"
 #include "common/sha256.h"
 
-namespace ringmaster::collectives::bench {
+namespace ringmaster::collectives::local {
 namespace {
 
 using std::chrono::milliseconds;
@@ -189,4 +189,4 @@ absl::Status Meet(const std::string& address, int ranks, CommunicatorOptions* op
   return absl::OkStatus();
 }
 
-}  // namespace ringmaster::collectives::bench
+}  // namespace ringmaster::collectives::local

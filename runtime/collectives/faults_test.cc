@@ -1,0 +1,389 @@
+// Every operation by every algorithm while one rank is killed, stopped or cut off, at points spread
+// over what it does: whoever is left ends in time, names that rank and the operation, and the next
+// round works.
+//
+// Ranks are threads. What reaches or leaves the victim goes through a relay, which resets its
+// connections (killed), or lets nothing through any more (cut off); a stopped one does not go on
+// until the others are done. The moment is a step of the victim's: the n-th time that its algorithm
+// posts a message or has waited for one. Several cases run at once, as they mostly wait.
+#include <algorithm>
+#include <atomic>
+#include <barrier>
+#include <chrono>
+#include <filesystem>
+#include <functional>
+#include <future>
+#include <memory>
+#include <random>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "runtime/collectives/communicator.h"
+#include "runtime/collectives/testing/calls.h"
+#include "runtime/collectives/testing/group.h"
+#include "runtime/collectives/testing/relay.h"
+#include "runtime/collectives/transport/tcp/tcp_transport.h"
+#include "runtime/collectives/transport/transport.h"
+
+namespace ringmaster::collectives {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+using ::testing::AnyOf;
+using testing::Call;
+using testing::Group;
+using ::testing::HasSubstr;
+using testing::kCallWorld;
+using testing::Relay;
+using testing::Wires;
+
+constexpr milliseconds kOperationTimeout = testing::kImpatience;
+constexpr milliseconds kConnectTimeout = testing::kImpatience;
+constexpr milliseconds kSlack{8000};  // for a busy machine
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr int kAtOnce = 6;  // cases
+#else
+constexpr int kAtOnce = 14;
+#endif
+
+enum class Fault { kKilled, kStopped, kCutOff };
+
+std::string NameOf(Fault fault) {
+  static constexpr const char* kNames[] = {"killed", "stopped", "cut off"};
+  return kNames[static_cast<size_t>(fault)];
+}
+
+size_t EntriesOf(const char* directory) {
+  const auto entries = std::filesystem::directory_iterator(directory);
+  return static_cast<size_t>(std::distance(begin(entries), end(entries)));
+}
+
+// A thread stays listed for a moment after it was joined, now or when they were counted before.
+void ExpectThreads(size_t most) {
+  const auto deadline = steady_clock::now() + testing::kPatience;
+  while (EntriesOf("/proc/self/task") > most && steady_clock::now() < deadline)
+    std::this_thread::yield();
+  EXPECT_LE(EntriesOf("/proc/self/task"), most);
+}
+
+// Where a rank's algorithm stumbles.
+struct Wire {
+  bool armed = false;
+  int at = -1;    // the step; -1: none
+  int steps = 0;  // so far, while armed
+  std::function<void()> trip;
+  Transport* transport = nullptr;  // the victim's own
+
+  void Step() {
+    if (armed && steps++ == at) std::exchange(trip, nullptr)();
+  }
+};
+
+// A transport that counts steps: before each post, and before and after each wait.
+class Tripwire final : public Transport {
+ public:
+  Tripwire(std::unique_ptr<Transport> inner, Wire& wire) : inner_(std::move(inner)), wire_(wire) {
+    wire_.transport = inner_.get();
+  }
+
+  int rank() const override { return inner_->rank(); }
+  int world() const override { return inner_->world(); }
+  uint64_t round() const override { return inner_->round(); }
+  absl::Status Begin(const Operation& operation, const Scope& scope) override {
+    wire_.Step();
+    return inner_->Begin(operation, scope);
+  }
+  void Connect(int peer) override { inner_->Connect(peer); }
+  void PostSend(int peer, std::span<const std::byte> bytes) override {
+    wire_.Step();
+    inner_->PostSend(peer, bytes);
+  }
+  Receipt PostReceive(int peer, std::span<std::byte> bytes) override {
+    wire_.Step();
+    return inner_->PostReceive(peer, bytes);
+  }
+  Receipt PostCombine(int peer, const Combining& combining) override {
+    wire_.Step();
+    return inner_->PostCombine(peer, combining);
+  }
+  absl::Status Wait(Receipt receipt) override {
+    wire_.Step();
+    return AndStep(inner_->Wait(receipt));
+  }
+  absl::Status Finish() override {
+    wire_.Step();
+    return AndStep(inner_->Finish());
+  }
+  absl::Status Fail(Failure failure) override { return inner_->Fail(std::move(failure)); }
+  absl::Status Abandon(Failure failure) override { return inner_->Abandon(std::move(failure)); }
+  void Abort(Failure failure) override { inner_->Abort(std::move(failure)); }
+  void TellPeers() override { inner_->TellPeers(); }
+  Failure failure() const override { return inner_->failure(); }
+  Traffic traffic() const override { return inner_->traffic(); }
+
+ private:
+  absl::Status AndStep(absl::Status status) {
+    if (status.ok()) wire_.Step();
+    return status;
+  }
+
+  const std::unique_ptr<Transport> inner_;
+  Wire& wire_;
+};
+
+struct Case {
+  const Call* call;
+  Fault fault;
+  int victim;
+  int at;          // the victim's step
+  bool connected;  // before; else all connections are made by the operation itself
+
+  std::string Name(int rank) const {
+    return fmt::format("{}, rank {} {} at step {}, {}: rank {}", call->name, victim, NameOf(fault),
+                       at, connected ? "connected before" : "in the first operation", rank);
+  }
+};
+
+// What became of a rank.
+struct Outcome {
+  absl::Status status;
+  int suspect = -1;
+  bool in_time = false;
+};
+
+// A place to play cases in, one after another: four listeners, and the relay around the victim.
+class Yard {
+ public:
+  explicit Yard(Wires wires) : group_(kCallWorld, wires) {
+    group_.options.segment_bytes = testing::kCallSegmentBytes;
+    group_.options.operation_timeout = kOperationTimeout;
+    group_.options.connect_timeout = kConnectTimeout;
+    for (int rank = 0; rank < kCallWorld; ++rank)
+      doors_.push_back(relay_.Open(group_.options.members[rank].address));
+  }
+
+  // How many steps `victim` makes in the call.
+  int CountSteps(const Call& call, int victim) {
+    Wire wire;
+    Round(call, victim, wire, [&](int rank, Communicator& comm) {
+      if (rank == victim) wire.armed = true;
+      EXPECT_TRUE(call.run(comm).ok()) << call.name << ": " << comm.status();
+    });
+    bytes_ = relay_.bytes();
+    return wire.steps;
+  }
+  // That went through the relay meanwhile.
+  uint64_t bytes() const { return bytes_; }
+
+  void Play(const Case& c) {
+    Wire wire;
+    wire.at = c.at;
+    std::atomic<int> left = kCallWorld - 1;
+    std::promise<void> all_failed;
+    std::shared_future<void> over = all_failed.get_future().share();
+    std::barrier met(kCallWorld);
+    std::atomic<steady_clock::time_point> tripped{steady_clock::now()};
+    wire.trip = [&] {
+      tripped = steady_clock::now();
+      if (c.fault == Fault::kCutOff) relay_.Freeze();
+      if (c.fault == Fault::kStopped) over.wait_for(testing::kPatience);
+      if (c.fault != Fault::kKilled) return;
+      relay_.Reset();
+      wire.transport->Abort({absl::UnavailableError("killed"), -1});
+    };
+    std::vector<Outcome> outcomes(kCallWorld);
+    Round(*c.call, c.victim, wire, [&](int rank, Communicator& comm) {
+      const bool is_victim = rank == c.victim;
+      if (c.connected) Meet(comm, met);
+      if (is_victim) wire.armed = true;
+      absl::Status status = c.call->run(comm);
+      if (is_victim) {
+        wire.armed = false;
+        if (wire.trip) wire.trip();  // it makes less steps now and then, as it need not wait
+      }
+      if (status.ok()) status = comm.Barrier("after");
+      const auto took = steady_clock::now() - tripped.load();
+      outcomes[static_cast<size_t>(rank)] = {status, comm.suspect(),
+                                             took < kConnectTimeout + kOperationTimeout + kSlack};
+      if (!is_victim && --left == 0) all_failed.set_value();
+    });
+    for (int rank = 0; rank < kCallWorld; ++rank)
+      Judge(c, rank, outcomes[static_cast<size_t>(rank)]);
+    relay_.Pass();
+    ExpectNextRoundWorks(c);
+  }
+
+  // The relay resets everything of `victim` when so many bytes have come through.
+  void PlayResetAfter(const Call& call, int victim, uint64_t bytes) {
+    SCOPED_TRACE(fmt::format("{}, rank {} reset after {} bytes", call.name, victim, bytes));
+    Wire wire;
+    std::vector<Outcome> outcomes(kCallWorld);
+    Round(
+        call, victim, wire,
+        [&](int rank, Communicator& comm) {
+          const auto start = steady_clock::now();
+          absl::Status status = call.run(comm);
+          if (status.ok()) status = comm.Barrier("after");
+          const auto took = steady_clock::now() - start;
+          outcomes[static_cast<size_t>(rank)] = {
+              status, comm.suspect(), took < 2 * (kConnectTimeout + kOperationTimeout) + kSlack};
+        },
+        bytes);
+    for (const Outcome& outcome : outcomes) {
+      EXPECT_NE(outcome.status.code(), absl::StatusCode::kInternal) << outcome.status;
+      EXPECT_TRUE(outcome.in_time) << outcome.status;
+    }
+    relay_.Pass();
+  }
+
+ private:
+  // A round in which each rank runs `body` and none leaves before all are done.
+  void Round(const Call& call, int victim, Wire& wire,
+             const std::function<void(int, Communicator&)>& body,
+             uint64_t reset_after = UINT64_MAX) {
+    ++group_.options.round;
+    group_.options.algorithm = call.algorithm;
+    relay_.Pass();
+    if (reset_after != UINT64_MAX) relay_.ResetAfter(reset_after);
+    std::barrier done(kCallWorld);
+    testing::RunThreads(kCallWorld, [&](int rank) {
+      const auto comm = Open(rank, victim, wire);
+      body(rank, *comm);
+      done.arrive_and_wait();
+    });
+  }
+
+  // The lower rank dials: those below the victim its door, and it those of the ranks above it.
+  std::unique_ptr<Communicator> Open(int rank, int victim, Wire& wire) {
+    CommunicatorOptions options = group_.OptionsFor(rank);
+    for (int other = 0; other < kCallWorld; ++other) {
+      const bool through = rank == victim || other == victim;
+      if (through) options.members[other].address = doors_[static_cast<size_t>(other)];
+    }
+    if (rank != victim) return Make(options, rank);
+    auto transport = tcp::TcpTransport::Create(
+        options, {options.connect_timeout, options.operation_timeout}, {options.transport, 0},
+        group_.listener(rank), options.encryption);
+    EXPECT_TRUE(transport.ok()) << transport.status();
+    return std::make_unique<Communicator>(std::make_unique<Tripwire>(*std::move(transport), wire),
+                                          options.segment_bytes, options.algorithm);
+  }
+
+  std::unique_ptr<Communicator> Make(const CommunicatorOptions& options, int rank) {
+    auto comm = Communicator::Create(options, group_.listener(rank));
+    EXPECT_TRUE(comm.ok()) << comm.status();
+    return *std::move(comm);
+  }
+
+  // Every pair exchanges something.
+  static void Meet(Communicator& comm, std::barrier<>& met) {
+    const std::vector<size_t> ones(kCallWorld, 1);
+    const std::vector<float> in(kCallWorld, 1.0f);
+    std::vector<float> out(kCallWorld);
+    EXPECT_TRUE(comm.AllToAll(in, ones, out, ones, "meet").ok()) << comm.status();
+    met.arrive_and_wait();
+  }
+
+  // Connected before, all survivors name the victim, at the latest in the barrier. In the first
+  // operation some may wait to be dialed by a rank that waits for the victim itself, and name that
+  // one. What the victim needs may have come before; it must end as well.
+  static void Judge(const Case& c, int rank, const Outcome& outcome) {
+    SCOPED_TRACE(c.Name(rank));
+    const std::string text = Message(outcome.status);
+    EXPECT_NE(outcome.status.code(), absl::StatusCode::kInternal) << text;
+    EXPECT_TRUE(outcome.in_time) << text;
+    if (rank == c.victim) return;
+    EXPECT_FALSE(outcome.status.ok());
+    EXPECT_THAT(text, AnyOf(HasSubstr('"' + c.call->name + '"'), HasSubstr("\"after\"")));
+    EXPECT_THAT(text, HasSubstr("operation "));
+    if (!c.connected && text.find("has not connected") != std::string::npos) return;
+    EXPECT_EQ(outcome.suspect, c.victim) << text;
+    EXPECT_THAT(text, HasSubstr(fmt::format("rank {} (", c.victim)));
+  }
+
+  void ExpectNextRoundWorks(const Case& c) {
+    group_.options.operation_timeout = testing::kPatience;
+    group_.options.connect_timeout = testing::kPatience;
+    group_.Run([&](Communicator& comm) {
+      EXPECT_TRUE(comm.Barrier("next round").ok()) << c.Name(comm.rank()) << comm.status();
+    });
+    group_.options.operation_timeout = kOperationTimeout;
+    group_.options.connect_timeout = kConnectTimeout;
+  }
+
+  Group group_;
+  Relay relay_;
+  std::vector<std::string> doors_;
+  uint64_t bytes_ = 0;
+};
+
+// Runs `play(yard, job)` for each job, several at a time, each in a yard; nothing may be left over.
+void PlayAll(Wires wires, size_t jobs, const std::function<void(Yard&, size_t)>& play) {
+  // With the first thread a sanitizer may start one of its own, which stays.
+  testing::RunThreads(1, [](int) {});
+  const size_t descriptors = EntriesOf("/proc/self/fd");
+  const size_t threads = EntriesOf("/proc/self/task");
+  std::atomic<size_t> next = 0;
+  testing::RunThreads(kAtOnce, [&](int) {
+    Yard yard(wires);
+    for (size_t job = next++; job < jobs; job = next++) play(yard, job);
+  });
+  EXPECT_EQ(EntriesOf("/proc/self/fd"), descriptors);
+  ExpectThreads(threads);
+}
+
+// At `points` places spread over the steps of each call, another victim each time.
+void ExpectNamed(Wires wires, Fault fault, int points) {
+  const std::vector<Call> calls = testing::AllCalls();
+  PlayAll(wires, calls.size(), [&](Yard& yard, size_t job) {
+    for (int point = 0; point < points; ++point) {
+      const int victim = (static_cast<int>(job) + point) % kCallWorld;
+      const int last = yard.CountSteps(calls[job], victim) - 1;
+      const bool connected = (static_cast<int>(job) + point / kCallWorld + point) % 2 == 0;
+      yard.Play({&calls[job], fault, victim, last * point / (points - 1), connected});
+    }
+  });
+}
+
+class FaultsTest : public ::testing::TestWithParam<Wires> {};
+INSTANTIATE_TEST_SUITE_P(Wires, FaultsTest,
+                         ::testing::Values(Wires::kShared, Wires::kTcp, Wires::kTls),
+                         [](const auto& wires) { return testing::NameOf(wires.param); });
+
+TEST_P(FaultsTest, ARankThatIsKilledIsNamedInEveryPhaseOfEveryAlgorithm) {
+  ExpectNamed(GetParam(), Fault::kKilled, 12);
+}
+
+TEST_P(FaultsTest, ARankThatIsStoppedIsNamedInEveryPhaseOfEveryAlgorithm) {
+  ExpectNamed(GetParam(), Fault::kStopped, 3);
+}
+
+// Only over TCP: nothing lies between two ranks of one machine.
+TEST(CutOffTest, ARankThatIsCutOffIsNamedInEveryPhaseOfEveryAlgorithm) {
+  ExpectNamed(Wires::kTcp, Fault::kCutOff, 3);
+}
+
+// In the middle of a handshake, of a header, of a message; nothing hangs, and no number is wrong.
+TEST_P(FaultsTest, AConnectionMayBreakAtAnyByte) {
+  const unsigned seed = std::random_device{}();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  const std::vector<Call> calls = testing::AllCalls();
+  PlayAll(GetParam(), calls.size(), [&](Yard& yard, size_t job) {
+    std::mt19937 random(seed + static_cast<unsigned>(job));
+    for (int victim = 0; victim < kCallWorld; ++victim) {
+      yard.CountSteps(calls[job], victim);
+      const uint64_t all = yard.bytes();
+      yard.PlayResetAfter(calls[job], victim, random() % (all + 1));
+    }
+  });
+}
+
+}  // namespace
+}  // namespace ringmaster::collectives

@@ -1,0 +1,246 @@
+#include "runtime/collectives/testing/calls.h"
+
+#include <numeric>
+#include <span>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "common/status.h"
+#include "runtime/collectives/operation.h"
+#include "runtime/collectives/ordered_sum.h"
+#include "runtime/collectives/reduce.h"
+
+namespace ringmaster::collectives::testing {
+namespace {
+
+constexpr size_t kCount = 500;
+constexpr int kRoot = 1;
+constexpr float kUnset = -1;
+
+using Numbers = std::vector<float>;
+
+// Whole numbers, so that every order of addition gives the same sum.
+float ValueOf(int rank, size_t i) {
+  return static_cast<float>((i * 7 + static_cast<size_t>(rank) * 13) % 64);
+}
+
+Numbers Values(int rank, size_t count = kCount) {
+  Numbers values(count);
+  for (size_t i = 0; i < count; ++i) values[i] = ValueOf(rank, i);
+  return values;
+}
+
+Numbers SumOf(const std::vector<int>& ranks, size_t count = kCount) {
+  Numbers sum(count);
+  for (const int rank : ranks) {
+    for (size_t i = 0; i < count; ++i) sum[i] += ValueOf(rank, i);
+  }
+  return sum;
+}
+
+std::vector<int> Everybody() {
+  std::vector<int> ranks(kCallWorld);
+  std::iota(ranks.begin(), ranks.end(), 0);
+  return ranks;
+}
+
+// Parts of unequal length, one after another, and what rank `rank` puts into its own.
+std::vector<size_t> Parts() {
+  return {100, 0, 170, 230};
+}
+Numbers PartOf(int rank) {
+  return Values(rank, Parts()[static_cast<size_t>(rank)]);
+}
+Numbers PartsTogether() {
+  Numbers all;
+  for (const int rank : Everybody()) {
+    const Numbers part = PartOf(rank);
+    all.insert(all.end(), part.begin(), part.end());
+  }
+  return all;
+}
+
+// `status`, or what was got instead of `want`.
+absl::Status Expect(const absl::Status& status, const Numbers& got, const Numbers& want) {
+  if (!status.ok() || got == want) return status;
+  size_t at = 0;
+  while (at < got.size() && at < want.size() && got[at] == want[at]) ++at;
+  return absl::InternalError(fmt::format("wrong numbers from element {} on", at));
+}
+
+absl::Status Allreduce(Communicator& comm, const std::string& name) {
+  Numbers out(kCount, kUnset);
+  const absl::Status status = comm.Allreduce(Reduction::kSum, Values(comm.rank()), out, name);
+  return Expect(status, out, SumOf(Everybody()));
+}
+
+// By two levels: two nodes of two ranks.
+Method TwoLevels() {
+  static const NodeMap* const kNodes = new NodeMap(std::vector<std::string>{"a", "b", "a", "b"});
+  return {Algorithm::kTwoLevel, Algorithm::kDoubling, kCallSegmentBytes, kNodes};
+}
+
+absl::Status TwoLevelAllreduce(Communicator& comm, const std::string& name) {
+  Operation operation;
+  operation.kind = OperationKind::kAllreduce;
+  operation.name = name;
+  Numbers data = Values(comm.rank());
+  const absl::Status status = comm.Run(operation, [&](Transport& transport) {
+    return collectives::Allreduce(transport, TwoLevels(), Reduction::kSum, data, data);
+  });
+  return Expect(status, data, SumOf(Everybody()));
+}
+
+absl::Status TwoLevelBroadcast(Communicator& comm, const std::string& name) {
+  Operation operation;
+  operation.kind = OperationKind::kBroadcast;
+  operation.name = name;
+  Numbers data = comm.rank() == kRoot ? Values(9) : Numbers(kCount);
+  const absl::Status status = comm.Run(operation, [&](Transport& transport) {
+    return collectives::Broadcast(transport, TwoLevels(), kRoot, data);
+  });
+  return Expect(status, data, Values(9));
+}
+
+absl::Status Reduce(Communicator& comm, const std::string& name) {
+  Numbers out(kCount, kUnset);
+  const absl::Status status = comm.Reduce(Reduction::kSum, kRoot, Values(comm.rank()), out, name);
+  return Expect(status, out, comm.rank() == kRoot ? SumOf(Everybody()) : Numbers(kCount, kUnset));
+}
+
+absl::Status Broadcast(Communicator& comm, const std::string& name) {
+  Numbers data = comm.rank() == kRoot ? Values(9) : Numbers(kCount);
+  return Expect(comm.Broadcast(kRoot, data, name), data, Values(9));
+}
+
+absl::Status OrderedReduce(Communicator& comm, const std::string& name) {
+  OrderedSum<float> sum(kCallWorld, kCount);
+  RM_RETURN_IF_ERROR(sum.Add(comm.rank(), Values(comm.rank())));
+  Numbers out(kCount);
+  return Expect(sum.Reduce(comm, out, name), out, SumOf(Everybody()));
+}
+
+absl::Status ReduceScatter(Communicator& comm, const std::string& name) {
+  const std::vector<size_t> parts = Parts();
+  const auto mine = static_cast<size_t>(comm.rank());
+  Numbers out(parts[mine]);
+  const absl::Status status =
+      comm.ReduceScatter(Reduction::kSum, Values(comm.rank()), parts, out, name);
+  const Numbers sum = SumOf(Everybody());
+  const auto begin = static_cast<ptrdiff_t>(
+      std::accumulate(parts.begin(), parts.begin() + comm.rank(), size_t{0}));
+  return Expect(
+      status, out,
+      Numbers(sum.begin() + begin, sum.begin() + begin + static_cast<ptrdiff_t>(parts[mine])));
+}
+
+absl::Status Allgather(Communicator& comm, const std::string& name) {
+  Numbers out(kCount);
+  return Expect(comm.Allgather(PartOf(comm.rank()), Parts(), out, name), out, PartsTogether());
+}
+
+absl::Status AllgatherBytes(Communicator& comm, const std::string& name) {
+  const std::string mine(300 * static_cast<size_t>(comm.rank()),
+                         static_cast<char>('a' + comm.rank()));
+  const auto all = comm.AllgatherBytes(std::as_bytes(std::span(mine)), name);
+  RM_RETURN_IF_ERROR(all.status());
+  const bool right = all->size() == kCallWorld &&
+                     (*all)[static_cast<size_t>(comm.rank())] == mine &&
+                     (*all)[3] == std::string(900, 'd');
+  return right ? absl::OkStatus() : absl::InternalError("wrong bytes");
+}
+
+absl::Status Gather(Communicator& comm, const std::string& name) {
+  Numbers out(kCount, kUnset);
+  const absl::Status status = comm.Gather(kRoot, PartOf(comm.rank()), Parts(), out, name);
+  return Expect(status, out, comm.rank() == kRoot ? PartsTogether() : Numbers(kCount, kUnset));
+}
+
+absl::Status Scatter(Communicator& comm, const std::string& name) {
+  Numbers mine(Parts()[static_cast<size_t>(comm.rank())]);
+  return Expect(comm.Scatter(kRoot, PartsTogether(), Parts(), mine, name), mine,
+                PartOf(comm.rank()));
+}
+
+absl::Status AllToAll(Communicator& comm, const std::string& name) {
+  // 90 numbers from each to each, those of rank `from` for `to` being Values(4 from + to).
+  constexpr size_t kEach = 90;
+  const std::vector<size_t> counts(kCallWorld, kEach);
+  Numbers in;
+  Numbers want;
+  for (const int rank : Everybody()) {
+    const Numbers to = Values(kCallWorld * comm.rank() + rank, kEach);
+    const Numbers from = Values(kCallWorld * rank + comm.rank(), kEach);
+    in.insert(in.end(), to.begin(), to.end());
+    want.insert(want.end(), from.begin(), from.end());
+  }
+  Numbers out(in.size());
+  return Expect(comm.AllToAll(in, counts, out, counts, name), out, want);
+}
+
+// Even ranks to the next odd one, and those to the even one after them.
+absl::Status SendAndReceive(Communicator& comm, const std::string& name) {
+  const int rank = comm.rank();
+  const int next = (rank + 1) % kCallWorld;
+  const int previous = (rank + kCallWorld - 1) % kCallWorld;
+  Numbers got(kCount);
+  if (rank % 2 == 0) RM_RETURN_IF_ERROR(comm.Send(next, Values(rank), name));
+  RM_RETURN_IF_ERROR(comm.Receive(previous, got, name));
+  if (rank % 2 == 1) RM_RETURN_IF_ERROR(comm.Send(next, Values(rank), name));
+  return Expect(absl::OkStatus(), got, Values(previous));
+}
+
+absl::Status SendReceive(Communicator& comm, const std::string& name) {
+  const int rank = comm.rank();
+  const int next = (rank + 1) % kCallWorld;
+  const int previous = (rank + kCallWorld - 1) % kCallWorld;
+  Numbers got(kCount);
+  const absl::Status status = comm.SendReceive(next, Values(rank), previous, got, name);
+  return Expect(status, got, Values(previous));
+}
+
+// Among every second rank.
+absl::Status AllreduceOfGroups(Communicator& comm, const std::string& name) {
+  const std::vector<int> ranks = {comm.rank() % 2, comm.rank() % 2 + 2};
+  RM_ASSIGN_OR_RETURN(const auto half, comm.Group(ranks, "half"));
+  Numbers out(kCount, kUnset);
+  const absl::Status status = half->Allreduce(Reduction::kSum, Values(comm.rank()), out, name);
+  return Expect(status, out, SumOf(ranks));
+}
+
+}  // namespace
+
+std::vector<Call> AllCalls() {
+  using Body = absl::Status (*)(Communicator&, const std::string&);
+  std::vector<Call> calls;
+  const auto add = [&](const std::string& name, Algorithm algorithm, Body body) {
+    calls.push_back({name, algorithm, [=](Communicator& comm) { return body(comm, name); }});
+  };
+  const auto add_all = [&](const char* name, OperationKind kind, Body body) {
+    for (const Algorithm algorithm : AlgorithmsOf(kind)) {
+      if (algorithm != Algorithm::kTwoLevel)
+        add(fmt::format("{} by {}", name, NameOf(algorithm)), algorithm, body);
+    }
+  };
+  add_all("allreduce", OperationKind::kAllreduce, Allreduce);
+  add_all("reduce", OperationKind::kReduce, Reduce);
+  add_all("broadcast", OperationKind::kBroadcast, Broadcast);
+  add_all("ordered sum", OperationKind::kOrderedSum, OrderedReduce);
+  add("allreduce by two levels", Algorithm::kTwoLevel, TwoLevelAllreduce);
+  add("broadcast by two levels", Algorithm::kTwoLevel, TwoLevelBroadcast);
+  add("reduce-scatter", Algorithm::kAuto, ReduceScatter);
+  add("allgather", Algorithm::kAuto, Allgather);
+  add("allgather of bytes", Algorithm::kAuto, AllgatherBytes);
+  add("gather", Algorithm::kAuto, Gather);
+  add("scatter", Algorithm::kAuto, Scatter);
+  add("all-to-all", Algorithm::kAuto, AllToAll);
+  add("send and receive", Algorithm::kAuto, SendAndReceive);
+  add("send-receive", Algorithm::kAuto, SendReceive);
+  add("allreduce of groups", Algorithm::kAuto, AllreduceOfGroups);
+  add("barrier", Algorithm::kAuto,
+      [](Communicator& comm, const std::string& name) { return comm.Barrier(name); });
+  return calls;
+}
+
+}  // namespace ringmaster::collectives::testing
