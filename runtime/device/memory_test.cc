@@ -15,6 +15,16 @@ TEST(MemoryTest, BuffersAreAlignedAndZeroed) {
   for (int i = 0; i < 100; ++i) EXPECT_EQ(static_cast<const char*>(buffer.data())[i], 0);
 }
 
+TEST(MemoryTest, ALargeBufferBeginsWithAHugePageAndIsZeroedToItsEnd) {
+  constexpr size_t kHuge = size_t{2} << 20, kBytes = 5 * kHuge + 100;
+  const Buffer buffer(kBytes);
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(buffer.data()) % kHuge, 0u);
+  EXPECT_EQ(buffer.bytes(), kBytes);
+  const char* bytes = static_cast<const char*>(buffer.data());
+  for (size_t i = 0; i < kBytes; i += 99) ASSERT_EQ(bytes[i], 0);
+  EXPECT_EQ(bytes[kBytes - 1], 0);
+}
+
 TEST(MemoryTest, AnEmptyBufferHoldsNothing) {
   EXPECT_EQ(Buffer(0).data(), nullptr);
   EXPECT_EQ(Buffer().bytes(), 0u);

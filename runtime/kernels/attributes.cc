@@ -41,6 +41,17 @@ std::vector<int64_t> Attributes::Ints(std::string_view name) const {
   return v != nullptr ? *v : std::vector<int64_t>{};
 }
 
+Attributes Attributes::With(std::string_view name, Value value) const {
+  Attributes copy = *this;
+  for (auto& [key, old] : copy.entries_) {
+    if (key != name) continue;
+    old = std::move(value);
+    return copy;
+  }
+  copy.entries_.emplace_back(name, std::move(value));
+  return copy;
+}
+
 std::string Attributes::ToString() const {
   std::string text;
   for (const auto& [key, value] : entries_) {

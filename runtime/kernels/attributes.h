@@ -26,6 +26,9 @@ class Attributes {
   double Real(std::string_view name) const;
   std::vector<int64_t> Ints(std::string_view name) const;
 
+  // A copy with this entry, in the place of one of that name if there is one.
+  Attributes With(std::string_view name, Value value) const;
+
   // "pad=[1, 1] stride=[2, 2]", in the order in which they were given; empty for none.
   std::string ToString() const;
 

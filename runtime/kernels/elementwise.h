@@ -7,6 +7,20 @@
 
 namespace ringmaster::kernels {
 
+struct AddBody {
+  template <typename T>
+  T operator()(T a, T b) const {
+    return a + b;
+  }
+};
+
+struct MultiplyBody {
+  template <typename T>
+  T operator()(T a, T b) const {
+    return a * b;
+  }
+};
+
 struct ReluBody {
   template <typename T>
   T operator()(T x) const {
@@ -19,6 +33,21 @@ struct ReluGradBody {
   template <typename T>
   T operator()(T y, T dy) const {
     return y > T(0) ? dy : T(0);
+  }
+};
+
+struct SigmoidBody {
+  template <typename T>
+  T operator()(T x) const {
+    return T(1) / (T(1) + std::exp(-x));
+  }
+};
+
+// From the result y.
+struct SigmoidGradBody {
+  template <typename T>
+  T operator()(T y, T dy) const {
+    return dy * y * (T(1) - y);
   }
 };
 

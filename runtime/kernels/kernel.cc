@@ -1,5 +1,8 @@
 #include "runtime/kernels/kernel.h"
 
+#include <algorithm>
+#include <array>
+
 namespace ringmaster::kernels {
 namespace {
 
@@ -15,11 +18,46 @@ bool Allowed(Family family, Selection selection) {
   return false;
 }
 
+// Ops whose reference kernels see memory only, as long as all of it lies alike: what they do to one
+// place they do to all, or they move whole blocks of channels.
+constexpr std::array<std::string_view, 7> kForAnyLayout = {"add",   "concat",    "copy", "relu",
+                                                           "scale", "relu_grad", "slice"};
+
+bool LieAlike(const NodeSpec& node) {
+  const auto like_output = [&](const tensor::ValueSpec& spec) {
+    return spec.layout == node.outputs.front().layout;
+  };
+  return std::ranges::all_of(node.inputs, like_output) &&
+         std::ranges::all_of(node.outputs, like_output);
+}
+
+bool ReferenceTakes(const NodeSpec& node) {
+  if (IsRowMajor(node) || node.op == "reorder") return true;
+  return LieAlike(node) && std::ranges::find(kForAnyLayout, node.op) != kForAnyLayout.end();
+}
+
 }  // namespace
+
+bool IsRowMajor(const NodeSpec& node) {
+  const auto is = [](const tensor::ValueSpec& spec) {
+    return spec.layout == tensor::Layout::kRowMajor;
+  };
+  return std::ranges::all_of(node.inputs, is) && std::ranges::all_of(node.outputs, is);
+}
+
+tensor::Layout FastestImageLayout() {
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx512f")) return tensor::Layout::kBlocks16;
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+    return tensor::Layout::kBlocks8;
+#endif
+  return tensor::Layout::kRowMajor;
+}
 
 std::unique_ptr<Primitive> Prepare(const NodeSpec& node, Selection selection) {
   for (const Implementation& implementation : ImplementationsOf(node.op)) {
     if (!Allowed(implementation.family, selection)) continue;
+    if (implementation.family == Family::kReference && !ReferenceTakes(node)) continue;
     if (auto primitive = implementation.prepare(node)) return primitive;
   }
   return nullptr;

@@ -11,6 +11,7 @@
 //   - for a fixed node, thread count and machine the same bits come out of every run;
 //   - Run neither allocates, nor looks anything up, nor keeps state between calls;
 //   - inputs and outputs never overlap; everything an output holds is written;
+//   - it takes the layouts that the node has, or declines;
 //   - sums over samples are sums, never means.
 #ifndef RINGMASTER_RUNTIME_KERNELS_KERNEL_H_
 #define RINGMASTER_RUNTIME_KERNELS_KERNEL_H_
@@ -95,6 +96,12 @@ std::span<const Implementation> ImplementationsOf(std::string_view op);
 
 // The first implementation that `selection` allows and that fits, or null.
 std::unique_ptr<Primitive> Prepare(const NodeSpec& node, Selection selection);
+
+// Whether all inputs and outputs are row-major.
+bool IsRowMajor(const NodeSpec& node);
+
+// The layout of images in which this processor convolves fastest. Row-major: it has no other.
+tensor::Layout FastestImageLayout();
 
 // Parses "", "fastest", "reference" or "onednn" (as RINGMASTER_FORCE_KERNELS has them). False for
 // others.

@@ -1,8 +1,12 @@
 #include "runtime/kernels/kernel.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstring>
 #include <limits>
+#include <memory>
+#include <string_view>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -59,6 +63,95 @@ TEST(KernelTest, ReluAndMaxPoolingLetPassWhatIsNoNumber) {
   }
 }
 
+// A node's outputs from inputs whose elements run through small numbers, and a NaN in the last one.
+std::vector<float> RunOn(std::string_view op, const Attributes& attributes,
+                         const std::vector<ValueSpec>& inputs, const ValueSpec& output,
+                         Selection selection) {
+  std::vector<std::vector<float>> values;
+  std::vector<const void*> pointers;
+  for (const ValueSpec& spec : inputs) {
+    std::vector<float>& v = values.emplace_back(static_cast<size_t>(spec.shape.elements()));
+    for (size_t i = 0; i < v.size(); ++i)
+      v[i] = static_cast<float>((i * 7 + values.size() * 3) % 11) - 5;
+  }
+  values.back().back() = std::numeric_limits<float>::quiet_NaN();
+  for (const auto& v : values) pointers.push_back(v.data());
+  std::vector<float> y(static_cast<size_t>(output.shape.elements()));
+  void* outputs[] = {y.data()};
+  const auto primitive = Prepare({op, attributes, inputs, {&output, 1}}, selection);
+  std::vector<char> scratch(primitive->scratch_bytes() + 64);
+  void* place = scratch.data();
+  size_t space = scratch.size();
+  std::align(64, primitive->scratch_bytes(), place, space);
+  primitive->Run({pointers.data(), outputs, place, nullptr});
+  return y;
+}
+
+std::vector<float> PositivePartOf(std::vector<float> values) {
+  for (float& v : values) v = v <= 0 ? 0 : v;
+  return values;
+}
+
+MATCHER_P(HasTheBitsOf, expected, "") {
+  return arg.size() == expected.size() &&
+         std::memcmp(arg.data(), expected.data(), arg.size() * sizeof(float)) == 0;
+}
+
+TEST(KernelTest, AReluWithinAnOpHasTheBitsOfOneBehindIt) {
+  struct Sample {
+    const char* op;
+    Attributes attributes;
+    std::vector<ValueSpec> inputs;
+    ValueSpec output;
+  };
+  const Attributes same{{"stride", std::vector<int64_t>{1, 1}},
+                        {"padding", std::vector<int64_t>{1, 1}},
+                        {"dilation", std::vector<int64_t>{1, 1}},
+                        {"groups", int64_t{1}}};
+  const auto f32 = [](const tensor::Shape& shape) { return ValueSpec{shape, DType::kF32}; };
+  const std::vector<Sample> samples = {
+      {"conv2d", same, {f32({2, 3, 6, 5}), f32({4, 3, 3, 3}), f32({4})}, f32({2, 4, 6, 5})},
+      {"conv2d", same, {f32({2, 3, 6, 5}), f32({4, 3, 3, 3})}, f32({2, 4, 6, 5})},
+      {"conv2d",
+       same,
+       {f32({1, 64, 40, 40}), f32({32, 64, 3, 3}), f32({32})},
+       f32({1, 32, 40, 40})},
+      {"linear", {}, {f32({50, 30}), f32({40, 30}), f32({40})}, f32({50, 40})},
+      {"linear", {}, {f32({5, 7}), f32({3, 7})}, f32({5, 3})},
+      {"linear", {}, {f32({256, 300}), f32({100, 300}), f32({100})}, f32({256, 100})},
+  };
+  for (const Selection selection :
+       {Selection::kFastest, Selection::kOneDnn, Selection::kReference}) {
+    for (const Sample& s : samples) {
+      const std::vector<float> y = RunOn(s.op, s.attributes, s.inputs, s.output, selection);
+      EXPECT_TRUE(std::ranges::any_of(y, [](float v) { return v < 0; }));
+      EXPECT_TRUE(std::ranges::any_of(y, [](float v) { return std::isnan(v); }));
+      EXPECT_THAT(RunOn(s.op, s.attributes.With("relu", int64_t{1}), s.inputs, s.output, selection),
+                  HasTheBitsOf(PositivePartOf(y)))
+          << s.op << " of " << s.output.ToString() << ", selection " << static_cast<int>(selection);
+    }
+  }
+}
+
+TEST(KernelTest, ActivationsAndSoftmaxLetPassWhatIsNoNumber) {
+  constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+  const ValueSpec row{{20}, DType::kF32};
+  for (const Selection selection : {Selection::kFastest, Selection::kReference}) {
+    for (const char* op : {"sigmoid", "tanh", "gelu", "softmax"}) {
+      for (const size_t place : {0, 3, 19}) {  // of whole vectors, and of what is behind them
+        std::array<float, 20> x{}, y{};
+        x[place] = kNan;
+        const void* inputs[] = {x.data()};
+        void* outputs[] = {y.data()};
+        const auto primitive = Prepare({op, {}, {&row, 1}, {&row, 1}}, selection);
+        std::vector<char> scratch(primitive->scratch_bytes());
+        primitive->Run({inputs, outputs, scratch.data(), nullptr});
+        EXPECT_TRUE(std::isnan(y[place])) << op << " by " << primitive->name() << " at " << place;
+      }
+    }
+  }
+}
+
 // Among equals the first gets the gradient, and among numbers that are none, too.
 TEST(KernelTest, MaxPoolingGivesItsGradientToTheFirstOfTheLargest) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
@@ -78,6 +171,55 @@ TEST(KernelTest, MaxPoolingGivesItsGradientToTheFirstOfTheLargest) {
         ->Run({inputs, outputs, nullptr, nullptr});
     EXPECT_THAT(dx, ::testing::ElementsAre(10, 0, 0, 20, 0, 30, 0, 0,  //
                                            0, 0, 0, 0, 0, 0, 0, 40));
+  }
+}
+
+// A job that goes on where the processor has no vectors must drop the same elements.
+TEST(KernelTest, DropoutsMaskDoesNotDependOnTheKernel) {
+  constexpr int64_t kSamples = 3, kElements = 2 * 2048 + 45;
+  const ValueSpec spec{{kSamples, kElements}, DType::kF32};
+  const Attributes attributes{{"rate", 0.3}, {"random_op", int64_t{7}}};
+  const std::vector<float> x(kSamples * kElements, 1.5F);
+  const std::array<uint64_t, kSamples> positions = {0, 5, uint64_t{1} << 40};
+  const RunContext context{.seed = 0x123456789abcdef0, .sample_positions = positions};
+  const auto masked = [&](Selection selection) {
+    std::vector<float> y(x.size());
+    const void* inputs[] = {x.data()};
+    void* outputs[] = {y.data()};
+    Prepare({"dropout", attributes, {&spec, 1}, {&spec, 1}}, selection)
+        ->Run({inputs, outputs, nullptr, &context});
+    return y;
+  };
+  const std::vector<float> y = masked(Selection::kFastest);
+  EXPECT_EQ(y, masked(Selection::kReference));
+  EXPECT_NEAR(static_cast<double>(std::ranges::count(y, 0.0F)) / static_cast<double>(y.size()), 0.3,
+              0.02);
+}
+
+// One that the loss must show, whichever kernel runs.
+TEST(KernelTest, ALogitThatIsNoNumberOrALabelThatIsNoClassMakesTheLossNone) {
+  const ValueSpec specs[] = {{{2, 9}, DType::kF32}, {{2}, DType::kI32}};
+  const ValueSpec scalar{tensor::Shape{}, DType::kF32};
+  const ValueSpec results[] = {scalar, scalar, specs[0]};
+  for (const Selection selection : {Selection::kFastest, Selection::kReference}) {
+    const auto loss = [&](float logit, int32_t label) {
+      std::array<float, 18> logits{1, 2, 3};
+      logits[12] = logit;
+      const std::array<int32_t, 2> labels = {3, label};
+      float sum = 0, correct = 0;
+      std::array<float, 18> probabilities{};
+      std::array<double, 8> scratch{};
+      const void* inputs[] = {logits.data(), labels.data()};
+      void* outputs[] = {&sum, &correct, probabilities.data()};
+      Prepare({"softmax_cross_entropy", {}, specs, results}, selection)
+          ->Run({inputs, outputs, scratch.data(), nullptr});
+      return sum;
+    };
+    EXPECT_GT(loss(0.5F, 8), 0);
+    EXPECT_TRUE(std::isnan(loss(std::numeric_limits<float>::quiet_NaN(), 8)));
+    EXPECT_TRUE(std::isnan(loss(std::numeric_limits<float>::infinity(), 8)));
+    EXPECT_TRUE(std::isnan(loss(0.5F, 9)));
+    EXPECT_TRUE(std::isnan(loss(0.5F, -1)));
   }
 }
 

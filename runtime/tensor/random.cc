@@ -6,9 +6,6 @@
 namespace ringmaster::tensor {
 namespace {
 
-constexpr uint32_t kMultiplier0 = 0xD2511F53, kMultiplier1 = 0xCD9E8D57;
-constexpr uint32_t kWeyl0 = 0x9E3779B9, kWeyl1 = 0xBB67AE85;
-constexpr int kRounds = 10;
 constexpr int kDomainShift = 24;  // into the counter's last word, above the 56 bits of the position
 
 uint32_t Low(uint64_t v) {
@@ -21,20 +18,26 @@ uint32_t High(uint64_t v) {
 }  // namespace
 
 std::array<uint32_t, 4> Philox4x32(std::array<uint32_t, 4> c, std::array<uint32_t, 2> k) {
-  for (int round = 0; round < kRounds; ++round) {
-    const uint64_t p0 = static_cast<uint64_t>(kMultiplier0) * c[0];
-    const uint64_t p1 = static_cast<uint64_t>(kMultiplier1) * c[2];
+  for (int round = 0; round < Philox::kRounds; ++round) {
+    const uint64_t p0 = static_cast<uint64_t>(Philox::kMultiplier0) * c[0];
+    const uint64_t p1 = static_cast<uint64_t>(Philox::kMultiplier1) * c[2];
     c = {High(p1) ^ c[1] ^ k[0], Low(p1), High(p0) ^ c[3] ^ k[1], Low(p0)};
-    k[0] += kWeyl0;
-    k[1] += kWeyl1;
+    k[0] += Philox::kWeyl0;
+    k[1] += Philox::kWeyl1;
   }
   return c;
 }
 
-std::array<uint32_t, 4> RandomBlock(const RandomKey& key, uint32_t block) {
+Philox::Input Philox::InputOf(const RandomKey& key) {
   const uint32_t domain = static_cast<uint32_t>(key.domain) << kDomainShift;
-  return Philox4x32({block, key.op, Low(key.position), High(key.position) ^ domain},
-                    {Low(key.seed), High(key.seed)});
+  return {{0, key.op, Low(key.position), High(key.position) ^ domain},
+          {Low(key.seed), High(key.seed)}};
+}
+
+std::array<uint32_t, 4> RandomBlock(const RandomKey& key, uint32_t block) {
+  Philox::Input input = Philox::InputOf(key);
+  input.counter[0] = block;
+  return Philox4x32(input.counter, input.key);
 }
 
 uint32_t StreamOf(std::string_view name) {

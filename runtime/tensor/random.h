@@ -33,6 +33,20 @@ struct RandomKey {
 // Four numbers: those with indices 4 * block to 4 * block + 3.
 std::array<uint32_t, 4> RandomBlock(const RandomKey& key, uint32_t block);
 
+// What it is made of, for kernels that draw several blocks side by side.
+struct Philox {
+  static constexpr uint32_t kMultiplier0 = 0xD2511F53, kMultiplier1 = 0xCD9E8D57;
+  static constexpr uint32_t kWeyl0 = 0x9E3779B9, kWeyl1 = 0xBB67AE85;
+  static constexpr int kRounds = 10;
+
+  // Of block 0; another block's number takes the place of the counter's first word.
+  struct Input {
+    std::array<uint32_t, 4> counter;
+    std::array<uint32_t, 2> key;
+  };
+  static Input InputOf(const RandomKey& key);
+};
+
 // A number for RandomKey::op from a name (32-bit FNV-1a).
 uint32_t StreamOf(std::string_view name);
 

@@ -31,7 +31,9 @@ bool Shape::operator==(const Shape& other) const {
 }
 
 std::string ValueSpec::ToString() const {
-  return fmt::format("{}{}", Name(dtype), shape.ToString());
+  const std::string text = fmt::format("{}{}", Name(dtype), shape.ToString());
+  if (layout == Layout::kRowMajor) return text;
+  return fmt::format("{} in blocks of {}", text, static_cast<int>(layout));
 }
 
 }  // namespace ringmaster::tensor

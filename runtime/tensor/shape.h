@@ -1,4 +1,5 @@
-// Shape: the extents of a tensor, outermost first, and ValueSpec: a shape with an element type.
+// Shape: the extents of a tensor, outermost first, and ValueSpec: a shape with an element type and
+// an order in memory.
 //
 // A value type that never allocates, so kernels may copy it freely.
 #ifndef RINGMASTER_RUNTIME_TENSOR_SHAPE_H_
@@ -44,12 +45,17 @@ class Shape {
   int rank_ = 0;
 };
 
+// How the elements of [N, C, H, W] lie in memory. In blocks: those of so many neighbouring channels
+// side by side, as [N, C / block, H, W, block] (oneDNN's nChw8c, nChw16c); C is a multiple of it.
+enum class Layout : uint8_t { kRowMajor = 0, kBlocks8 = 8, kBlocks16 = 16 };
+
 struct ValueSpec {
   Shape shape;
   DType dtype = DType::kF32;
+  Layout layout = Layout::kRowMajor;
 
   size_t bytes() const { return static_cast<size_t>(shape.elements()) * SizeOf(dtype); }
-  // "f32[32, 10]"
+  // "f32[32, 10]", "f32[32, 64, 7, 7] in blocks of 8"
   std::string ToString() const;
   bool operator==(const ValueSpec&) const = default;
 };

@@ -1,4 +1,5 @@
-// Convolutions in oneDNN's own blocked layouts, with reorders from and to plain NCHW around them.
+// Convolutions in the layouts that oneDNN likes best, with reorders around them where the node's
+// images lie otherwise.
 #include "runtime/kernels/onednn/onednn.h"
 #include "runtime/kernels/onednn/program.h"
 
@@ -55,10 +56,11 @@ std::unique_ptr<Primitive> Conv2d(const NodeSpec& node) {
     const tensor::Shape* bias = node.inputs.size() == 3 ? &node.inputs[2].shape : nullptr;
     const Geometry g(node.attributes);
     const auto pd = ForwardDesc(x, weight, bias, y, g);
-    const int src = p.Reordered(p.Input(0, Plain(x)), pd.src_desc());
+    const int src = p.Reordered(p.Input(0, Stored(node.inputs[0])), pd.src_desc());
     const int weights = p.Reordered(p.Input(1, Plain(g.Grouped(weight))), pd.weights_desc());
-    const int out = p.Output(0, Plain(y));
-    const int dst = pd.dst_desc() == Plain(y) ? out : p.Scratch(pd.dst_desc());
+    const auto stored = Stored(node.outputs[0]);
+    const int out = p.Output(0, stored);
+    const int dst = pd.dst_desc() == stored ? out : p.Scratch(pd.dst_desc());
     if (bias != nullptr) {
       const int b = p.Input(2, Plain(*bias));
       p.Compute<dnnl::convolution_forward>(pd, {{DNNL_ARG_SRC, src},
@@ -69,6 +71,7 @@ std::unique_ptr<Primitive> Conv2d(const NodeSpec& node) {
       p.Compute<dnnl::convolution_forward>(
           pd, {{DNNL_ARG_SRC, src}, {DNNL_ARG_WEIGHTS, weights}, {DNNL_ARG_DST, dst}});
     }
+    if (node.attributes.Int("relu") != 0) p.KeepPositive(dst);
     if (dst != out) p.Reorder(dst, out);
   });
 }
@@ -84,10 +87,11 @@ std::unique_ptr<Primitive> Conv2dGradInput(const NodeSpec& node) {
                               g.dilation, g.padding, g.padding);
     const Backward::primitive_desc pd(desc, UserScratchpad(), CpuEngine(),
                                       ForwardDesc(dx, weight, nullptr, dy, g));
-    const int diff_dst = p.Reordered(p.Input(0, Plain(dy)), pd.diff_dst_desc());
+    const int diff_dst = p.Reordered(p.Input(0, Stored(node.inputs[0])), pd.diff_dst_desc());
     const int weights = p.Reordered(p.Input(1, Plain(g.Grouped(weight))), pd.weights_desc());
-    const int out = p.Output(0, Plain(dx));
-    const int diff_src = pd.diff_src_desc() == Plain(dx) ? out : p.Scratch(pd.diff_src_desc());
+    const auto stored = Stored(node.outputs[0]);
+    const int out = p.Output(0, stored);
+    const int diff_src = pd.diff_src_desc() == stored ? out : p.Scratch(pd.diff_src_desc());
     p.Compute<Backward>(pd, {{DNNL_ARG_DIFF_DST, diff_dst},
                              {DNNL_ARG_WEIGHTS, weights},
                              {DNNL_ARG_DIFF_SRC, diff_src}});
@@ -106,8 +110,8 @@ std::unique_ptr<Primitive> Conv2dGradWeight(const NodeSpec& node) {
                               g.padding, g.padding);
     const Backward::primitive_desc pd(desc, UserScratchpad(), CpuEngine(),
                                       ForwardDesc(x, dw, nullptr, dy, g));
-    const int src = p.Reordered(p.Input(0, Plain(x)), pd.src_desc());
-    const int diff_dst = p.Reordered(p.Input(1, Plain(dy)), pd.diff_dst_desc());
+    const int src = p.Reordered(p.Input(0, Stored(node.inputs[0])), pd.src_desc());
+    const int diff_dst = p.Reordered(p.Input(1, Stored(node.inputs[1])), pd.diff_dst_desc());
     const auto plain = Plain(g.Grouped(dw));
     const int out = p.Output(0, plain);
     const int diff_weights =

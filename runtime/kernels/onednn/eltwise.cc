@@ -47,6 +47,12 @@ std::unique_ptr<Primitive> Gelu(const NodeSpec& node) {
 std::unique_ptr<Primitive> GeluGrad(const NodeSpec& node) {
   return Backward(node, algorithm::eltwise_gelu_tanh, DNNL_ARG_SRC);
 }
+std::unique_ptr<Primitive> Sigmoid(const NodeSpec& node) {
+  return Forward(node, algorithm::eltwise_logistic);
+}
+std::unique_ptr<Primitive> SigmoidGrad(const NodeSpec& node) {
+  return Backward(node, algorithm::eltwise_logistic_use_dst_for_bwd, DNNL_ARG_DST);
+}
 std::unique_ptr<Primitive> Tanh(const NodeSpec& node) {
   return Forward(node, algorithm::eltwise_tanh);
 }

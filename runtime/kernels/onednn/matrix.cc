@@ -37,6 +37,28 @@ std::unique_ptr<Primitive> MatMul(const NodeSpec& node) {
   });
 }
 
+std::unique_ptr<Primitive> BatchMatMul(const NodeSpec& node) {
+  return Build(node, [&](Program& p) {
+    // All matrices of an operand, one after another in memory.
+    const auto matrices = [](const tensor::Shape& shape, bool transposed) {
+      const int64_t rows = shape.dim(-2), columns = shape.dim(-1);
+      const memory::dims dims = {shape.Product(0, shape.rank() - 2), transposed ? columns : rows,
+                                 transposed ? rows : columns};
+      const memory::dims strides = {rows * columns, transposed ? 1 : columns,
+                                    transposed ? columns : 1};
+      return memory::desc(dims, memory::data_type::f32, strides);
+    };
+    const auto a = matrices(node.inputs[0].shape, node.attributes.Int("transpose_a") != 0);
+    const auto b = matrices(node.inputs[1].shape, node.attributes.Int("transpose_b") != 0);
+    const auto c = matrices(node.outputs[0].shape, false);
+    const dnnl::matmul::primitive_desc pd(dnnl::matmul::desc(a, b, c), UserScratchpad(),
+                                          CpuEngine());
+    const int src = p.Input(0, a), weights = p.Input(1, b), dst = p.Output(0, c);
+    p.Compute<dnnl::matmul>(
+        pd, {{DNNL_ARG_SRC, src}, {DNNL_ARG_WEIGHTS, weights}, {DNNL_ARG_DST, dst}});
+  });
+}
+
 std::unique_ptr<Primitive> Linear(const NodeSpec& node) {
   return Build(node, [&](Program& p) {
     const auto x = Operand(node.inputs[0].shape, false), w = Operand(node.inputs[1].shape, true);
@@ -46,15 +68,16 @@ std::unique_ptr<Primitive> Linear(const NodeSpec& node) {
     const auto desc = has_bias ? dnnl::matmul::desc(x, w, bias, y) : dnnl::matmul::desc(x, w, y);
     const dnnl::matmul::primitive_desc pd(desc, UserScratchpad(), CpuEngine());
     const int src = p.Input(0, x), weights = p.Input(1, w), dst = p.Output(0, y);
-    if (!has_bias) {
+    if (has_bias) {
+      p.Compute<dnnl::matmul>(pd, {{DNNL_ARG_SRC, src},
+                                   {DNNL_ARG_WEIGHTS, weights},
+                                   {DNNL_ARG_BIAS, p.Input(2, bias)},
+                                   {DNNL_ARG_DST, dst}});
+    } else {
       p.Compute<dnnl::matmul>(
           pd, {{DNNL_ARG_SRC, src}, {DNNL_ARG_WEIGHTS, weights}, {DNNL_ARG_DST, dst}});
-      return;
     }
-    p.Compute<dnnl::matmul>(pd, {{DNNL_ARG_SRC, src},
-                                 {DNNL_ARG_WEIGHTS, weights},
-                                 {DNNL_ARG_BIAS, p.Input(2, bias)},
-                                 {DNNL_ARG_DST, dst}});
+    if (node.attributes.Int("relu") != 0) p.KeepPositive(dst);
   });
 }
 

@@ -11,6 +11,7 @@ namespace ringmaster::kernels::onednn {
 
 std::unique_ptr<Primitive> AvgPool2d(const NodeSpec& node);
 std::unique_ptr<Primitive> AvgPool2dGrad(const NodeSpec& node);
+std::unique_ptr<Primitive> BatchMatMul(const NodeSpec& node);
 std::unique_ptr<Primitive> Conv2d(const NodeSpec& node);
 std::unique_ptr<Primitive> Conv2dGradInput(const NodeSpec& node);
 std::unique_ptr<Primitive> Conv2dGradWeight(const NodeSpec& node);
@@ -19,8 +20,14 @@ std::unique_ptr<Primitive> GeluGrad(const NodeSpec& node);
 std::unique_ptr<Primitive> Linear(const NodeSpec& node);
 std::unique_ptr<Primitive> MatMul(const NodeSpec& node);
 std::unique_ptr<Primitive> MaxPool2d(const NodeSpec& node);
+std::unique_ptr<Primitive> Reorder(const NodeSpec& node);
+std::unique_ptr<Primitive> Sigmoid(const NodeSpec& node);
+std::unique_ptr<Primitive> SigmoidGrad(const NodeSpec& node);
+std::unique_ptr<Primitive> Softmax(const NodeSpec& node);
+std::unique_ptr<Primitive> SoftmaxGrad(const NodeSpec& node);
 std::unique_ptr<Primitive> Tanh(const NodeSpec& node);
 std::unique_ptr<Primitive> TanhGrad(const NodeSpec& node);
+std::unique_ptr<Primitive> Transpose(const NodeSpec& node);
 
 }  // namespace ringmaster::kernels::onednn
 

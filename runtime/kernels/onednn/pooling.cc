@@ -10,14 +10,21 @@ using dnnl::prop_kind;
 
 // forward_inference, because max pooling in training mode would want to keep a workspace of
 // oneDNN's own: our gradient finds the largest element again instead.
-dnnl::pooling_forward::primitive_desc ForwardDesc(algorithm kind, const tensor::Shape& x,
-                                                  const tensor::Shape& y,
+dnnl::pooling_forward::primitive_desc ForwardDesc(algorithm kind, const memory::desc& x,
+                                                  const memory::desc& y,
                                                   const Attributes& attributes) {
   const memory::dims window = attributes.Ints("window"), stride = attributes.Ints("stride"),
                      padding = attributes.Ints("padding");
-  const dnnl::pooling_forward::desc desc(prop_kind::forward_inference, kind, Plain(x), Plain(y),
-                                         stride, window, padding, padding);
+  const dnnl::pooling_forward::desc desc(prop_kind::forward_inference, kind, x, y, stride, window,
+                                         padding, padding);
   return {desc, UserScratchpad(), CpuEngine()};
+}
+
+// An image of a single pixel lies alike in all layouts, and is called what the other image is.
+memory::desc StoredBeside(const tensor::ValueSpec& spec, const tensor::ValueSpec& other) {
+  tensor::ValueSpec same = spec;
+  if (spec.shape.Product(2, 4) == 1) same.layout = other.layout;
+  return Stored(same);
 }
 
 algorithm AverageOf(const NodeSpec& node) {
@@ -27,8 +34,9 @@ algorithm AverageOf(const NodeSpec& node) {
 
 std::unique_ptr<Primitive> Forward(const NodeSpec& node, algorithm kind) {
   return Build(node, [&](Program& p) {
-    const tensor::Shape &x = node.inputs[0].shape, &y = node.outputs[0].shape;
-    const int src = p.Input(0, Plain(x)), dst = p.Output(0, Plain(y));
+    const memory::desc x = Stored(node.inputs[0]),
+                       y = StoredBeside(node.outputs[0], node.inputs[0]);
+    const int src = p.Input(0, x), dst = p.Output(0, y);
     p.Compute<dnnl::pooling_forward>(ForwardDesc(kind, x, y, node.attributes),
                                      {{DNNL_ARG_SRC, src}, {DNNL_ARG_DST, dst}});
   });
@@ -47,15 +55,16 @@ std::unique_ptr<Primitive> AvgPool2d(const NodeSpec& node) {
 std::unique_ptr<Primitive> AvgPool2dGrad(const NodeSpec& node) {
   return Build(node, [&](Program& p) {
     const algorithm kind = AverageOf(node);
-    const tensor::Shape &dy = node.inputs[0].shape, &dx = node.outputs[0].shape;
+    const memory::desc dx = Stored(node.outputs[0]),
+                       dy = StoredBeside(node.inputs[0], node.outputs[0]);
     const memory::dims window = node.attributes.Ints("window"),
                        stride = node.attributes.Ints("stride"),
                        padding = node.attributes.Ints("padding");
     using Backward = dnnl::pooling_backward;
-    const Backward::desc desc(kind, Plain(dx), Plain(dy), stride, window, padding, padding);
+    const Backward::desc desc(kind, dx, dy, stride, window, padding, padding);
     const Backward::primitive_desc pd(desc, UserScratchpad(), CpuEngine(),
                                       ForwardDesc(kind, dx, dy, node.attributes));
-    const int diff_dst = p.Input(0, Plain(dy)), diff_src = p.Output(0, Plain(dx));
+    const int diff_dst = p.Input(0, dy), diff_src = p.Output(0, dx);
     p.Compute<Backward>(pd, {{DNNL_ARG_DIFF_DST, diff_dst}, {DNNL_ARG_DIFF_SRC, diff_src}});
   });
 }

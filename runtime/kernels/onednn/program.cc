@@ -4,12 +4,24 @@
 
 #include "common/check.h"
 #include "runtime/device/memory.h"
+#include "runtime/device/parallel.h"
 
 namespace ringmaster::kernels::onednn {
 namespace {
 
 dnnl::memory::dims Dims(const tensor::Shape& shape) {
   return {shape.dims().begin(), shape.dims().end()};
+}
+
+void KeepPositiveOf(float* values, int64_t count) {
+  constexpr int64_t kChunk = 8192;  // elements of one parallel task
+  device::ParallelFor((count + kChunk - 1) / kChunk, kChunk / 4, [&](int64_t chunk) {
+    const int64_t end = std::min(count, (chunk + 1) * kChunk);
+#pragma omp simd
+    for (int64_t i = chunk * kChunk; i < end; ++i) {
+      values[i] = values[i] <= 0.0F ? 0.0F : values[i];
+    }
+  });
 }
 
 }  // namespace
@@ -31,6 +43,13 @@ dnnl::memory::desc Plain(const tensor::Shape& shape) {
     strides[static_cast<size_t>(axis)] = shape.Product(axis + 1, shape.rank());
   }
   return {Dims(shape), dnnl::memory::data_type::f32, strides};
+}
+
+dnnl::memory::desc Stored(const tensor::ValueSpec& spec) {
+  using Tag = dnnl::memory::format_tag;
+  if (spec.layout == tensor::Layout::kRowMajor) return Plain(spec.shape);
+  const Tag tag = spec.layout == tensor::Layout::kBlocks8 ? Tag::nChw8c : Tag::nChw16c;
+  return {Dims(spec.shape), dnnl::memory::data_type::f32, tag};
 }
 
 dnnl::memory::desc Any(const tensor::Shape& shape) {
@@ -71,9 +90,22 @@ int Program::Reordered(int buffer, const dnnl::memory::desc& wanted) {
 }
 
 void Program::Reorder(int from, int to) {
+  if (const auto reorder = WeightReorder::Between(DescOf(from), DescOf(to))) {
+    stages_.push_back(
+        {.reorder = reorder, .from = static_cast<size_t>(from), .to = static_cast<size_t>(to)});
+    return;
+  }
   const dnnl::reorder::primitive_desc pd(CpuEngine(), DescOf(from), CpuEngine(), DescOf(to),
                                          UserScratchpad());
   AddStage(dnnl::reorder(pd), pd.scratchpad_desc(), {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}});
+}
+
+void Program::KeepPositive(int buffer) {
+  stages_.push_back({.keeps_positive = true, .to = static_cast<size_t>(buffer)});
+}
+
+void Program::KeepComputationsOnly() {
+  std::erase_if(stages_, [](const Stage& stage) { return !stage.computes; });
 }
 
 void Program::AddStage(dnnl::primitive primitive, const dnnl::memory::desc& scratchpad,
@@ -84,6 +116,10 @@ void Program::AddStage(dnnl::primitive primitive, const dnnl::memory::desc& scra
   };
   for (const auto& [what, buffer] : arguments) add(what, buffer);
   if (scratchpad.get_size() > 0) add(DNNL_ARG_SCRATCHPAD, Scratch(scratchpad));
+}
+
+std::string Program::name() const {
+  return name_.empty() ? "onednn/reorder" : name_;
 }
 
 void Program::Run(const Arguments& arguments) {
@@ -106,6 +142,17 @@ void Program::Run(const Arguments& arguments) {
   }
   // The C call: the C++ wrapper would copy the arguments into a fresh map for each run.
   for (const Stage& stage : stages_) {
+    if (stage.reorder) {
+      stage.reorder->Run(static_cast<const float*>(buffers_[stage.from].pointer),
+                         static_cast<float*>(buffers_[stage.to].pointer));
+      continue;
+    }
+    if (stage.keeps_positive) {
+      const Buffer& buffer = buffers_[stage.to];
+      KeepPositiveOf(static_cast<float*>(buffer.pointer),
+                     static_cast<int64_t>(buffer.memory.get_desc().get_size() / sizeof(float)));
+      continue;
+    }
     const dnnl_status_t status =
         dnnl_primitive_execute(stage.primitive.get(), stream_.get(),
                                static_cast<int>(stage.arguments.size()), stage.arguments.data());

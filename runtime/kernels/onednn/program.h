@@ -5,6 +5,7 @@
 
 #include <initializer_list>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,6 +13,7 @@
 #include <oneapi/dnnl/dnnl.hpp>
 
 #include "runtime/kernels/kernel.h"
+#include "runtime/kernels/onednn/weight_reorder.h"
 
 namespace ringmaster::kernels::onednn {
 
@@ -23,6 +25,8 @@ dnnl::primitive_attr UserScratchpad();
 
 // A dense row-major description.
 dnnl::memory::desc Plain(const tensor::Shape& shape);
+// As the value lies in memory.
+dnnl::memory::desc Stored(const tensor::ValueSpec& spec);
 // The same dims in whatever layout oneDNN likes best.
 dnnl::memory::desc Any(const tensor::Shape& shape);
 
@@ -48,13 +52,23 @@ class Program final : public Primitive {
   void Compute(const typename P::primitive_desc& pd, ArgumentList arguments) {
     name_ += std::string(name_.empty() ? "onednn/" : "+") + pd.impl_info_str();
     AddStage(P(pd), pd.scratchpad_desc(), arguments);
+    stages_.back().computes = true;
   }
   // Copies between layouts.
   void Reorder(int from, int to);
+  // Takes the positive part of a buffer in its place. A primitive's own post-operation would be
+  // free, but it turns what is no number into 0 (jit:avx2), or other bits than ours come out
+  // (gemm).
+  void KeepPositive(int buffer);
+
+  // Takes out all that Compute has not added: copies between layouts and ReLUs. What is left works
+  // on undefined values, and as fast as if its operands lay as it likes them.
+  void KeepComputationsOnly();
 
   void Run(const Arguments& arguments) override;
   size_t scratch_bytes() const override { return scratch_bytes_; }
-  std::string name() const override { return name_; }
+  // The computing primitives', or that there are none.
+  std::string name() const override;
 
  private:
   enum class Place { kInput, kOutput, kScratch };
@@ -67,6 +81,11 @@ class Program final : public Primitive {
   struct Stage {
     dnnl::primitive primitive;
     std::vector<dnnl_exec_arg_t> arguments;
+    // Instead of the primitive: from one buffer to another, or in one.
+    std::optional<WeightReorder> reorder{};
+    bool keeps_positive = false;
+    size_t from = 0, to = 0;
+    bool computes = false;  // added by Compute
   };
 
   int AddBuffer(Place place, size_t index, const dnnl::memory::desc& desc);

@@ -2,6 +2,7 @@
 #ifndef RINGMASTER_RUNTIME_KERNELS_REFERENCE_COMMON_H_
 #define RINGMASTER_RUNTIME_KERNELS_REFERENCE_COMMON_H_
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -39,6 +40,18 @@ inline const Shape& InShape(const NodeSpec& node, size_t i) {
 }
 inline const Shape& OutShape(const NodeSpec& node, size_t i) {
   return node.outputs[i].shape;
+}
+
+// Where the r-th row (all axes but the last) of a tensor of this shape begins in memory whose axes
+// are so far apart.
+inline int64_t RowOffset(const Shape& shape, const std::array<int64_t, Shape::kMaxRank>& strides,
+                         int64_t r) {
+  int64_t offset = 0;
+  for (int axis = shape.rank() - 2; axis >= 0; --axis) {
+    offset += r % shape.dim(axis) * strides[static_cast<size_t>(axis)];
+    r /= shape.dim(axis);
+  }
+  return offset;
 }
 
 // sum of body(i) over [0, n), added in double. The compiler may keep a fixed number of partial sums

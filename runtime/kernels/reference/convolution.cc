@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "runtime/kernels/elementwise.h"
 #include "runtime/kernels/reference/common.h"
 #include "runtime/kernels/reference/reference.h"
 #include "runtime/kernels/window.h"
@@ -51,7 +52,8 @@ class Conv2dKernel : public ReferencePrimitive {
  public:
   explicit Conv2dKernel(const NodeSpec& node)
       : e_(InShape(node, 0), InShape(node, 1), OutShape(node, 0), node.attributes),
-        has_bias_(node.inputs.size() == 3) {}
+        has_bias_(node.inputs.size() == 3),
+        relu_(node.attributes.Int("relu") != 0) {}
 
   void Run(const Arguments& a) override {
     const T *x = a.in<T>(0), *weight = a.in<T>(1), *bias = has_bias_ ? a.in<T>(2) : nullptr;
@@ -73,13 +75,15 @@ class Conv2dKernel : public ReferencePrimitive {
         for (int64_t c = 0; c < e_.group_in; ++c) {
           sum += WindowDot(e_.window, x + c * e_.in_plane, weight + c * e_.taps, oh, ow);
         }
-        *y++ = static_cast<T>(sum);
+        const T result = static_cast<T>(sum);
+        *y++ = relu_ ? ReluBody()(result) : result;
       }
     }
   }
 
   Extents e_;
   bool has_bias_;
+  bool relu_;
 };
 
 // Scatters dy through the weights. One task owns one channel of one sample's dx.

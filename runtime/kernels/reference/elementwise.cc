@@ -52,8 +52,28 @@ class BinaryKernel : public ReferencePrimitive {
 
 template <typename T>
 using ReluKernel = UnaryKernel<T, ReluBody>;
+// (y, dy) or (y, dy, dy2), whose sum is the gradient.
 template <typename T>
-using ReluGradKernel = BinaryKernel<T, ReluGradBody>;
+class ReluGradKernel : public ReferencePrimitive {
+ public:
+  explicit ReluGradKernel(const NodeSpec& node)
+      : n_(OutShape(node, 0).elements()), has_addend_(node.inputs.size() == 3) {}
+  void Run(const Arguments& a) override {
+    const T *y = a.in<T>(0), *dy = a.in<T>(1), *addend = has_addend_ ? a.in<T>(2) : nullptr;
+    T* dx = a.out<T>(0);
+    ForElements(n_, [&](int64_t i) {
+      dx[i] = ReluGradBody()(y[i], addend != nullptr ? dy[i] + addend[i] : dy[i]);
+    });
+  }
+
+ private:
+  int64_t n_;
+  bool has_addend_;
+};
+template <typename T>
+using SigmoidKernel = UnaryKernel<T, SigmoidBody>;
+template <typename T>
+using SigmoidGradKernel = BinaryKernel<T, SigmoidGradBody>;
 template <typename T>
 using TanhKernel = UnaryKernel<T, TanhBody>;
 template <typename T>
@@ -91,6 +111,39 @@ class ConstantKernel : public ReferencePrimitive {
   T value_;
 };
 
+// From one order in memory to another, through the place of each element in rows.
+class ReorderKernel : public ReferencePrimitive {
+ public:
+  explicit ReorderKernel(const NodeSpec& node)
+      : shape_(OutShape(node, 0)),
+        from_(node.inputs[0].layout),
+        to_(node.outputs[0].layout),
+        element_(SizeOf(node.outputs[0].dtype)) {}
+
+  void Run(const Arguments& a) override {
+    const auto planes = shape_.Product(0, 2), plane = shape_.Product(2, 4);
+    ParallelFor(planes, plane, [&](int64_t p) {
+      for (int64_t i = 0; i < plane; ++i) {
+        std::memcpy(a.out<char>(0) + Place(to_, p, i) * static_cast<int64_t>(element_),
+                    a.in<char>(0) + Place(from_, p, i) * static_cast<int64_t>(element_), element_);
+      }
+    });
+  }
+
+ private:
+  // Where the i-th element of the p-th plane (of a sample and a channel) lies.
+  int64_t Place(tensor::Layout layout, int64_t p, int64_t i) const {
+    const int64_t plane = shape_.Product(2, 4);
+    if (layout == tensor::Layout::kRowMajor) return p * plane + i;
+    const auto block = static_cast<int64_t>(layout);  // samples hold whole blocks
+    return (p / block * plane + i) * block + p % block;
+  }
+
+  Shape shape_;
+  tensor::Layout from_, to_;
+  size_t element_;
+};
+
 class CopyKernel : public ReferencePrimitive {
  public:
   explicit CopyKernel(const NodeSpec& node) : bytes_(node.outputs[0].bytes()) {}
@@ -100,11 +153,11 @@ class CopyKernel : public ReferencePrimitive {
   size_t bytes_;
 };
 
-// a + b with b broadcast: b's strides are 0 on the axes that it lacks.
-template <typename T>
-class AddKernel : public ReferencePrimitive {
+// Of a and b with b broadcast: b's strides are 0 on the axes that it lacks.
+template <typename T, typename Body>
+class BroadcastKernel : public ReferencePrimitive {
  public:
-  explicit AddKernel(const NodeSpec& node) : shape_(OutShape(node, 0)) {
+  explicit BroadcastKernel(const NodeSpec& node) : shape_(OutShape(node, 0)) {
     const Shape& b = InShape(node, 1);
     same_ = b == shape_;
     row_ = shape_.rank() == 0 ? 1 : shape_.dim(-1);
@@ -120,32 +173,27 @@ class AddKernel : public ReferencePrimitive {
     const T *x = a.in<T>(0), *b = a.in<T>(1);
     T* y = a.out<T>(0);
     if (same_) {
-      ForElements(shape_.elements(), [&](int64_t i) { y[i] = x[i] + b[i]; });
+      ForElements(shape_.elements(), [&](int64_t i) { y[i] = Body()(x[i], b[i]); });
       return;
     }
     const int64_t step = shape_.rank() == 0 ? 0 : strides_[static_cast<size_t>(shape_.rank() - 1)];
     ParallelFor(shape_.elements() / row_, row_, [&](int64_t r) {
-      const T* from = b + RowOffset(r);
-      for (int64_t i = 0; i < row_; ++i) y[r * row_ + i] = x[r * row_ + i] + from[i * step];
+      const T* from = b + RowOffset(shape_, strides_, r);
+      for (int64_t i = 0; i < row_; ++i) y[r * row_ + i] = Body()(x[r * row_ + i], from[i * step]);
     });
   }
 
  private:
-  // Where in b the r-th row of the result starts.
-  int64_t RowOffset(int64_t r) const {
-    int64_t offset = 0;
-    for (int axis = shape_.rank() - 2; axis >= 0; --axis) {
-      offset += r % shape_.dim(axis) * strides_[static_cast<size_t>(axis)];
-      r /= shape_.dim(axis);
-    }
-    return offset;
-  }
-
   Shape shape_;
   bool same_ = false;
   int64_t row_ = 1;
   std::array<int64_t, Shape::kMaxRank> strides_{};
 };
+
+template <typename T>
+using AddKernel = BroadcastKernel<T, AddBody>;
+template <typename T>
+using MultiplyKernel = BroadcastKernel<T, MultiplyBody>;
 
 // The mask is a function of the element's place in its sample and of the sample's place in the
 // stream.
@@ -209,14 +257,26 @@ std::unique_ptr<Primitive> Gelu(const NodeSpec& node) {
 std::unique_ptr<Primitive> GeluGrad(const NodeSpec& node) {
   return MakeReal<GeluGradKernel>(node);
 }
+std::unique_ptr<Primitive> Multiply(const NodeSpec& node) {
+  return MakeReal<MultiplyKernel>(node);
+}
 std::unique_ptr<Primitive> Relu(const NodeSpec& node) {
   return MakeReal<ReluKernel>(node);
 }
 std::unique_ptr<Primitive> ReluGrad(const NodeSpec& node) {
   return MakeReal<ReluGradKernel>(node);
 }
+std::unique_ptr<Primitive> Reorder(const NodeSpec& node) {
+  return std::make_unique<ReorderKernel>(node);
+}
 std::unique_ptr<Primitive> Scale(const NodeSpec& node) {
   return MakeReal<ScaleKernel>(node);
+}
+std::unique_ptr<Primitive> Sigmoid(const NodeSpec& node) {
+  return MakeReal<SigmoidKernel>(node);
+}
+std::unique_ptr<Primitive> SigmoidGrad(const NodeSpec& node) {
+  return MakeReal<SigmoidGradKernel>(node);
 }
 std::unique_ptr<Primitive> Tanh(const NodeSpec& node) {
   return MakeReal<TanhKernel>(node);

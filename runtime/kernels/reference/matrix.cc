@@ -1,3 +1,4 @@
+#include "runtime/kernels/elementwise.h"
 #include "runtime/kernels/reference/common.h"
 #include "runtime/kernels/reference/reference.h"
 
@@ -8,11 +9,13 @@ struct Strides {
   int64_t row, column;
 };
 
-// The product of an m x k and a k x n matrix, each given by strides, plus a row that may be null.
+// The product of an m x k and a k x n matrix, each given by strides, plus a row that may be null;
+// with `relu` its positive part.
 template <typename T>
 struct Product {
   int64_t m, k, n;
   Strides a, b;
+  bool relu = false;
 
   void Run(const T* x, const T* w, const T* bias, T* y) const {
     ParallelFor(m, k * n, [&](int64_t i) {
@@ -22,7 +25,8 @@ struct Product {
         for (int64_t p = 0; p < k; ++p) {
           sum += static_cast<double>(from_x[p * a.column]) * static_cast<double>(from_w[p * b.row]);
         }
-        y[i * n + j] = static_cast<T>(sum);
+        const T result = static_cast<T>(sum);
+        y[i * n + j] = relu ? ReluBody()(result) : result;
       }
     });
   }
@@ -54,11 +58,44 @@ class MatMulKernel : public ReferencePrimitive {
 };
 
 template <typename T>
+class BatchMatMulKernel : public ReferencePrimitive {
+ public:
+  explicit BatchMatMulKernel(const NodeSpec& node)
+      : batch_(OutShape(node, 0).Product(0, OutShape(node, 0).rank() - 2)) {
+    const Shape &a = InShape(node, 0), &b = InShape(node, 1), &c = OutShape(node, 0);
+    const bool ta = node.attributes.Int("transpose_a") != 0,
+               tb = node.attributes.Int("transpose_b") != 0;
+    product_.m = c.dim(-2);
+    product_.k = ta ? a.dim(-2) : a.dim(-1);
+    product_.n = c.dim(-1);
+    product_.a = ta ? Strides{1, a.dim(-1)} : Strides{a.dim(-1), 1};
+    product_.b = tb ? Strides{1, b.dim(-1)} : Strides{b.dim(-1), 1};
+  }
+
+  void Run(const Arguments& a) override {
+    const int64_t m = product_.m, k = product_.k, n = product_.n;
+    for (int64_t i = 0; i < batch_; ++i) {
+      product_.Run(a.in<T>(0) + i * m * k, a.in<T>(1) + i * k * n, nullptr,
+                   a.out<T>(0) + i * m * n);
+    }
+  }
+
+ private:
+  int64_t batch_;
+  Product<T> product_;
+};
+
+template <typename T>
 class LinearKernel : public ReferencePrimitive {
  public:
   explicit LinearKernel(const NodeSpec& node) : has_bias_(node.inputs.size() == 3) {
     const Shape &x = InShape(node, 0), &weight = InShape(node, 1);
-    product_ = {Rows(x), x.dim(-1), weight.dim(0), {x.dim(-1), 1}, {1, x.dim(-1)}};
+    product_ = {.m = Rows(x),
+                .k = x.dim(-1),
+                .n = weight.dim(0),
+                .a = {x.dim(-1), 1},
+                .b = {1, x.dim(-1)},
+                .relu = node.attributes.Int("relu") != 0};
   }
   void Run(const Arguments& a) override {
     product_.Run(a.in<T>(0), a.in<T>(1), has_bias_ ? a.in<T>(2) : nullptr, a.out<T>(0));
@@ -71,6 +108,9 @@ class LinearKernel : public ReferencePrimitive {
 
 }  // namespace
 
+std::unique_ptr<Primitive> BatchMatMul(const NodeSpec& node) {
+  return MakeReal<BatchMatMulKernel>(node);
+}
 std::unique_ptr<Primitive> MatMul(const NodeSpec& node) {
   return MakeReal<MatMulKernel>(node);
 }

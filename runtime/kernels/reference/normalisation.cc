@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "runtime/kernels/elementwise.h"
 #include "runtime/kernels/reference/common.h"
 #include "runtime/kernels/reference/reference.h"
 
@@ -53,16 +54,27 @@ struct Affine {
 
   Affine(double gamma, double beta, double mean, double rstd)
       : slope(static_cast<T>(gamma * rstd)), offset(static_cast<T>(beta - mean * gamma * rstd)) {}
+  T operator()(T x) const { return x * slope + offset; }
 };
 
-// (x, gamma, beta) -> (y, mean, variance).
+// From the statistics as they are kept, so that the gradient finds the same y again.
+template <typename T>
+Affine<T> BatchAffine(T gamma, T beta, T mean, T variance, double epsilon) {
+  return {gamma, beta, mean, 1.0 / std::sqrt(static_cast<double>(variance) + epsilon)};
+}
+
+// (x, gamma, beta) -> (y, mean, variance), with an addend and ReLU where the node has them.
 template <typename T>
 class BatchNormKernel : public ChannelKernel {
  public:
-  explicit BatchNormKernel(const NodeSpec& node) : ChannelKernel(node) {}
+  explicit BatchNormKernel(const NodeSpec& node)
+      : ChannelKernel(node),
+        has_addend_(node.inputs.size() == 4),
+        relu_(node.attributes.Int("relu") != 0) {}
 
   void Run(const Arguments& a) override {
     const T *x = a.in<T>(0), *gamma = a.in<T>(1), *beta = a.in<T>(2);
+    const T* addend = has_addend_ ? a.in<T>(3) : nullptr;
     T *y = a.out<T>(0), *means = a.out<T>(1), *variances = a.out<T>(2);
     ForChannels([&](int64_t c) {
       const double mean = SumChannel(c, [&](int64_t i) { return x[i]; }) / count();
@@ -74,10 +86,16 @@ class BatchNormKernel : public ChannelKernel {
                               count();
       means[c] = static_cast<T>(mean);
       variances[c] = static_cast<T>(variance);
-      const Affine<T> f(gamma[c], beta[c], mean, 1.0 / std::sqrt(variance + epsilon_));
-      ForElements(c, [&](int64_t i) { y[i] = x[i] * f.slope + f.offset; });
+      const auto f = BatchAffine(gamma[c], beta[c], means[c], variances[c], epsilon_);
+      ForElements(c, [&](int64_t i) {
+        const T sum = f(x[i]) + (addend != nullptr ? addend[i] : T(0));
+        y[i] = relu_ ? ReluBody()(sum) : sum;
+      });
     });
   }
+
+ private:
+  bool has_addend_, relu_;
 };
 
 // (x, gamma, beta, mean, variance) -> y.
@@ -92,30 +110,37 @@ class BatchNormInferenceKernel : public ChannelKernel {
     ForChannels([&](int64_t c) {
       const double rstd = 1.0 / std::sqrt(static_cast<double>(a.in<T>(4)[c]) + epsilon_);
       const Affine<T> f(a.in<T>(1)[c], a.in<T>(2)[c], a.in<T>(3)[c], rstd);
-      ForElements(c, [&](int64_t i) { y[i] = x[i] * f.slope + f.offset; });
+      ForElements(c, [&](int64_t i) { y[i] = f(x[i]); });
     });
   }
 };
 
 // (x, gamma, mean, variance, dy) -> (dx, dgamma, dbeta). With statistics of the batch itself
 // (kOwnStatistics) they depend on x too, which takes the mean and the projection on x out of dx
-// (Ioffe and Szegedy, 2015).
+// (Ioffe and Szegedy, 2015). With ReLU behind it the node has beta as well, from which it is known
+// where y was positive.
 template <typename T, bool kOwnStatistics>
 class BatchNormGradKernelOf : public ChannelKernel {
  public:
-  explicit BatchNormGradKernelOf(const NodeSpec& node) : ChannelKernel(node) {}
+  explicit BatchNormGradKernelOf(const NodeSpec& node)
+      : ChannelKernel(node), relu_(node.attributes.Int("relu") != 0) {}
 
   void Run(const Arguments& a) override {
-    const T *x = a.in<T>(0), *dy = a.in<T>(4);
+    const T* x = a.in<T>(0);
     T* dx = a.out<T>(0);
     ForChannels([&](int64_t c) {
       const double mean = a.in<T>(2)[c];
       const double rstd = 1.0 / std::sqrt(static_cast<double>(a.in<T>(3)[c]) + epsilon_);
-      const double dbeta = SumChannel(c, [&](int64_t i) { return dy[i]; });
-      const double dgamma =
-          rstd * SumChannel(c, [&](int64_t i) {
-            return static_cast<double>(dy[i]) * (static_cast<double>(x[i]) - mean);
-          });
+      const auto f = BatchAffine(a.in<T>(1)[c], relu_ ? a.in<T>(5)[c] : T(0), a.in<T>(2)[c],
+                                 a.in<T>(3)[c], epsilon_);
+      const auto dy = [&](int64_t i) {
+        const T gradient = a.in<T>(4)[i];
+        return static_cast<double>(relu_ ? ReluGradBody()(f(x[i]), gradient) : gradient);
+      };
+      const double dbeta = SumChannel(c, dy);
+      const double dgamma = rstd * SumChannel(c, [&](int64_t i) {
+                              return dy(i) * (static_cast<double>(x[i]) - mean);
+                            });
       a.out<T>(1)[c] = static_cast<T>(dgamma);
       a.out<T>(2)[c] = static_cast<T>(dbeta);
       // dx = slope * dy + along * x + offset
@@ -123,11 +148,13 @@ class BatchNormGradKernelOf : public ChannelKernel {
       const double along = kOwnStatistics ? -slope * dgamma * rstd / count() : 0.0;
       const double offset = kOwnStatistics ? -slope * dbeta / count() - along * mean : 0.0;
       ForElements(c, [&](int64_t i) {
-        dx[i] = static_cast<T>(slope * static_cast<double>(dy[i]) +
-                               along * static_cast<double>(x[i]) + offset);
+        dx[i] = static_cast<T>(slope * dy(i) + along * static_cast<double>(x[i]) + offset);
       });
     });
   }
+
+ private:
+  bool relu_;
 };
 
 template <typename T>

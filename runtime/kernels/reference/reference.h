@@ -18,6 +18,7 @@ std::unique_ptr<Primitive> AdaptiveAvgPool2dGrad(const NodeSpec& node);
 std::unique_ptr<Primitive> Add(const NodeSpec& node);
 std::unique_ptr<Primitive> AvgPool2d(const NodeSpec& node);
 std::unique_ptr<Primitive> AvgPool2dGrad(const NodeSpec& node);
+std::unique_ptr<Primitive> BatchMatMul(const NodeSpec& node);
 std::unique_ptr<Primitive> BatchNorm(const NodeSpec& node);
 std::unique_ptr<Primitive> BatchNormGrad(const NodeSpec& node);
 std::unique_ptr<Primitive> BatchNormInference(const NodeSpec& node);
@@ -45,20 +46,27 @@ std::unique_ptr<Primitive> LogSoftmaxGrad(const NodeSpec& node);
 std::unique_ptr<Primitive> MatMul(const NodeSpec& node);
 std::unique_ptr<Primitive> MaxPool2d(const NodeSpec& node);
 std::unique_ptr<Primitive> MaxPool2dGrad(const NodeSpec& node);
+std::unique_ptr<Primitive> Multiply(const NodeSpec& node);
 std::unique_ptr<Primitive> Nll(const NodeSpec& node);
 std::unique_ptr<Primitive> NllGrad(const NodeSpec& node);
 std::unique_ptr<Primitive> Pad(const NodeSpec& node);
 std::unique_ptr<Primitive> Relu(const NodeSpec& node);
 std::unique_ptr<Primitive> ReluGrad(const NodeSpec& node);
+std::unique_ptr<Primitive> Reorder(const NodeSpec& node);
 std::unique_ptr<Primitive> Scale(const NodeSpec& node);
+std::unique_ptr<Primitive> Sigmoid(const NodeSpec& node);
+std::unique_ptr<Primitive> SigmoidGrad(const NodeSpec& node);
 std::unique_ptr<Primitive> Slice(const NodeSpec& node);
+std::unique_ptr<Primitive> Softmax(const NodeSpec& node);
 std::unique_ptr<Primitive> SoftmaxCrossEntropy(const NodeSpec& node);
 std::unique_ptr<Primitive> SoftmaxCrossEntropyGrad(const NodeSpec& node);
+std::unique_ptr<Primitive> SoftmaxGrad(const NodeSpec& node);
 std::unique_ptr<Primitive> SquaredError(const NodeSpec& node);
 std::unique_ptr<Primitive> SquaredErrorGrad(const NodeSpec& node);
 std::unique_ptr<Primitive> SumTo(const NodeSpec& node);
 std::unique_ptr<Primitive> Tanh(const NodeSpec& node);
 std::unique_ptr<Primitive> TanhGrad(const NodeSpec& node);
+std::unique_ptr<Primitive> Transpose(const NodeSpec& node);
 
 }  // namespace ringmaster::kernels::reference
 

@@ -6,6 +6,8 @@
 
 #include "runtime/device/parallel.h"
 #include "runtime/kernels/vector/fit.h"
+#include "runtime/kernels/vector/lanes.h"
+#include "runtime/kernels/vector/parts.h"
 #include "runtime/kernels/vector/product.h"
 #include "runtime/kernels/vector/vector.h"
 #include "runtime/kernels/window.h"
@@ -46,67 +48,117 @@ struct Extents {
   }
   size_t matrix_bytes() const { return static_cast<size_t>(window * places) * sizeof(float); }
 
-  // Calls body(place of the first, place in the image, count) for the runs of places, of one row
-  // of the matrix, that lie inside the image; in the image they are w.stride apart.
+  // Rows of the image's matrix, from `first` on: what one tap of one channel sees at every place.
+  void Gather(const float* x, int64_t first, int64_t rows, float* to) const {
+    ForTaps(first, rows, [&](const Tap& tap, int64_t row) {
+      float* const all = to + row * places;
+      if (h.padding != 0 || w.padding != 0) std::fill_n(all, places, 0.0F);
+      const Runs runs = RunsOf(tap);
+      if (w.stride != 1) {
+        ForRuns(runs, x, all, [&](const float* from, float* run) {
+          for (int64_t i = 0; i < runs.count; ++i) run[i] = from[i * w.stride];
+        });
+      } else if (runs.count == kLane) {
+        ForRuns(runs, x, all, CopyLane);
+      } else if (runs.count > kLane) {
+        // The last vector overlaps the one before.
+        ForRuns(runs, x, all, [last = runs.count - kLane](const float* from, float* run) {
+          for (int64_t i = 0; i < last; i += kLane) CopyLane(from + i, run + i);
+          CopyLane(from + last, run + last);
+        });
+      } else {
+        ForRuns(runs, x, all, [&](const float* from, float* run) {
+          for (int64_t i = 0; i < runs.count; ++i) run[i] = from[i];
+        });
+      }
+    });
+  }
+
+  // The adjoint: adds all rows to the image.
+  void Scatter(const float* from, float* dx) const {
+    ForTaps(0, window, [&](const Tap& tap, int64_t row) {
+      const float* const all = from + row * places;
+      const Runs runs = RunsOf(tap);
+      if (w.stride != 1) {
+        ForRuns(runs, dx, all, [&](float* to, const float* run) {
+          for (int64_t i = 0; i < runs.count; ++i) to[i * w.stride] += run[i];
+        });
+      } else {
+        ForRuns(runs, dx, all, [&](float* to, const float* run) {
+          int64_t i = 0;
+          for (; i + kLane <= runs.count; i += kLane) AddLane(run + i, to + i);
+          for (; i < runs.count; ++i) to[i] += run[i];
+        });
+      }
+    });
+  }
+
+ private:
+  // What a row of the matrix stands for: a channel, and a place in the window.
+  struct Tap {
+    int64_t channel, i, j;
+  };
+
+  // Calls body(tap, its number among these) for `rows` rows of the matrix.
   template <typename Body>
-  void ForRuns(int64_t row, const Body& body) const {
+  void ForTaps(int64_t first, int64_t rows, const Body& body) const {
     const int64_t taps = h.window * w.window;
-    const int64_t channel = row / taps, i = row % taps / w.window, j = row % w.window;
-    // Places whose tap j falls inside: 0 <= place * stride - padding + j < in.
-    const int64_t lack = w.padding - j;
-    const int64_t begin = lack > 0 ? (lack + w.stride - 1) / w.stride : 0;
-    const int64_t end =
-        w.in + lack > 0 ? std::min(w.out, (w.in + lack + w.stride - 1) / w.stride) : 0;
-    if (begin >= end) return;
-    for (int64_t oh = 0; oh < h.out; ++oh) {
-      const int64_t ih = h.InputAt(oh, i);
-      if (ih < 0 || ih >= h.in) continue;
-      body(oh * w.out + begin, (channel * h.in + ih) * w.in + w.InputAt(begin, j), end - begin);
+    Tap tap{first / taps, first % taps / w.window, first % w.window};
+    for (int64_t row = 0; row < rows; ++row) {
+      body(tap, row);
+      if (++tap.j < w.window) continue;
+      tap.j = 0;
+      if (++tap.i < h.window) continue;
+      tap.i = 0;
+      ++tap.channel;
     }
   }
 
-  // A row of the image's matrix: what one tap of one channel sees at every place.
-  void Gather(const float* x, int64_t row, float* to) const {
-    std::fill_n(to, places, 0.0F);
-    ForRuns(row, [&](int64_t place, int64_t at, int64_t count) {
-      const float* __restrict from = x + at;
-      float* __restrict run = to + place;
-      if (w.stride == 1) {
-        for (int64_t i = 0; i < count; ++i) run[i] = from[i];
-      } else {
-        for (int64_t i = 0; i < count; ++i) run[i] = from[i * w.stride];
-      }
-    });
+  // The places of one tap that lie inside the image: in each of `rows` rows of the result `count`
+  // that are side by side, and in the image w.stride apart.
+  struct Runs {
+    int64_t rows, count;
+    int64_t place, at;  // of the first, in the result and in the image
+  };
+
+  Runs RunsOf(const Tap& tap) const {
+    const Range down = Inside(h, tap.i), across = Inside(w, tap.j);
+    return {down.end - down.begin, across.end - across.begin, down.begin * w.out + across.begin,
+            (tap.channel * h.in + h.InputAt(down.begin, tap.i)) * w.in +
+                w.InputAt(across.begin, tap.j)};
   }
 
-  // The adjoint: adds a row to the image.
-  void Scatter(const float* from, int64_t row, float* dx) const {
-    ForRuns(row, [&](int64_t place, int64_t at, int64_t count) {
-      const float* __restrict run = from + place;
-      float* __restrict to = dx + at;
-      if (w.stride == 1) {
-        for (int64_t i = 0; i < count; ++i) to[i] += run[i];
-      } else {
-        for (int64_t i = 0; i < count; ++i) to[i * w.stride] += run[i];
-      }
-    });
+  // Places whose tap falls inside: 0 <= place * stride - padding + tap < in.
+  static Range Inside(const Axis& axis, int64_t tap) {
+    const auto places_before = [&](int64_t pixels) {
+      if (pixels <= 0) return int64_t{0};
+      return axis.stride == 1 ? pixels : (pixels + axis.stride - 1) / axis.stride;
+    };
+    const int64_t lack = axis.padding - tap;
+    const int64_t end = std::min(axis.out, places_before(axis.in + lack));
+    return {std::min(places_before(lack), end), end};
+  }
+
+  // Calls body(where a run begins in the image, where in the row of the matrix).
+  template <typename Image, typename Row, typename Body>
+  void ForRuns(const Runs& runs, Image* image, Row* row, const Body& body) const {
+    if (runs.rows == 0 || runs.count == 0) return;
+    image += runs.at;
+    row += runs.place;
+    for (int64_t i = 0; i < runs.rows; ++i) {
+      body(image, row);
+      image += h.stride * w.in;
+      row += w.out;
+    }
+  }
+
+  static void CopyLane(const float* from, float* to) {
+    _mm256_storeu_ps(to, _mm256_loadu_ps(from));
+  }
+  static void AddLane(const float* from, float* to) {
+    _mm256_storeu_ps(to, _mm256_add_ps(_mm256_loadu_ps(to), _mm256_loadu_ps(from)));
   }
 };
-
-// Calls body(sample, scratch) for all samples, in one contiguous part for each thread, which has
-// `floats` floats of `scratch`.
-template <typename Body>
-void ForSamples(const Extents& e, size_t floats, float* scratch, const Body& body) {
-  const int64_t parts = std::min<int64_t>(e.batch, device::ThreadCount());
-  if (parts == 1) {  // no parallel region, so that the products inside may have theirs
-    for (int64_t n = 0; n < e.batch; ++n) body(n, scratch);
-    return;
-  }
-  device::ParallelFor(parts, e.batch * e.window * e.places / parts, [&](int64_t part) {
-    for (int64_t n = e.batch * part / parts; n < e.batch * (part + 1) / parts; ++n)
-      body(n, scratch + static_cast<size_t>(part) * floats);
-  });
-}
 
 // Kernels that work through the samples one by one, each with a matrix and a product.
 class BySample : public VectorPrimitive {
@@ -120,6 +172,12 @@ class BySample : public VectorPrimitive {
   size_t floats() const { return matrix_floats() + product_.scratch_bytes() / sizeof(float); }
   size_t matrix_floats() const { return e_.matrix_bytes() / sizeof(float); }
 
+  // Calls body(sample, scratch) for all samples.
+  template <typename Body>
+  void ForSamples(float* scratch, const Body& body) const {
+    ForParts(e_.batch, e_.window * e_.places, floats(), scratch, body);
+  }
+
   // A single sample's product has the threads to itself.
   void Multiply(const float* x, const float* w, float* y, float* scratch) const {
     e_.batch > 1 ? product_.RunAlone(x, w, nullptr, y, scratch)
@@ -130,24 +188,26 @@ class BySample : public VectorPrimitive {
   const Product product_;
 };
 
-// (x, weight, bias or nothing) -> y: for each sample weight [O, window] times the matrix.
+// (x, weight, bias or nothing) -> y, or its positive part: for each sample weight [O, window] times
+// the matrix.
 class Conv2dKernel : public BySample {
  public:
-  Conv2dKernel(const Extents& e, bool has_bias)
+  Conv2dKernel(const Extents& e, bool has_bias, bool relu)
       : BySample(e, {.m = e.out_channels,
                      .k = e.window,
                      .n = e.places,
                      .a = {e.window, 1},
                      .b = {e.places, 1}}),
-        has_bias_(has_bias) {}
+        has_bias_(has_bias),
+        relu_(relu) {}
 
   void Run(const Arguments& a) override {
-    ForSamples(e_, floats(), static_cast<float*>(a.scratch), [&](int64_t n, float* scratch) {
-      for (int64_t row = 0; row < e_.window; ++row)
-        e_.Gather(a.in<float>(0) + n * e_.image, row, scratch + row * e_.places);
+    ForSamples(static_cast<float*>(a.scratch), [&](int64_t n, float* scratch) {
+      e_.Gather(a.in<float>(0) + n * e_.image, 0, e_.window, scratch);
       float* y = a.out<float>(0) + n * e_.result;
       Multiply(a.in<float>(1), scratch, y, scratch + matrix_floats());
       if (has_bias_) AddBias(a.in<float>(2), y);
+      if (relu_) KeepPositive(y);
     });
   }
 
@@ -160,7 +220,13 @@ class Conv2dKernel : public BySample {
     }
   }
 
+  // What is no number stays, as in the op of its own.
+  void KeepPositive(float* y) const {
+    for (int64_t i = 0; i < e_.result; ++i) y[i] = y[i] <= 0.0F ? 0.0F : y[i];
+  }
+
   const bool has_bias_;
+  const bool relu_;
 };
 
 // (dy, weight) -> dx: for each sample weight transposed times dy is the gradient of the matrix.
@@ -174,11 +240,11 @@ class Conv2dGradInputKernel : public BySample {
                      .b = {e.places, 1}}) {}
 
   void Run(const Arguments& a) override {
-    ForSamples(e_, floats(), static_cast<float*>(a.scratch), [&](int64_t n, float* scratch) {
+    ForSamples(static_cast<float*>(a.scratch), [&](int64_t n, float* scratch) {
       Multiply(a.in<float>(1), a.in<float>(0) + n * e_.result, scratch, scratch + matrix_floats());
       float* dx = a.out<float>(0) + n * e_.image;
       std::fill_n(dx, e_.image, 0.0F);
-      for (int64_t row = 0; row < e_.window; ++row) e_.Scatter(scratch + row * e_.places, row, dx);
+      e_.Scatter(scratch, dx);
     });
   }
 };
@@ -204,10 +270,9 @@ class Conv2dGradWeightKernel : public VectorPrimitive {
       const int64_t first = panel * kTileColumns,
                     columns = std::min(kTileColumns, e_.window - first);
       for (int64_t n = 0; n < e_.batch; ++n) {
-        for (int64_t i = 0; i < columns; ++i)
-          e_.Gather(a.in<float>(0) + n * e_.image, first + i, rows + i * e_.places);
+        e_.Gather(a.in<float>(0) + n * e_.image, first, columns, rows);
         Pack(e_.places, columns, {1, e_.places}, rows, packed);
-        product_.RunPacked(a.in<float>(1) + n * e_.result, packed, sums, n > 0);
+        product_.RunPacked(a.in<float>(1) + n * e_.result, packed, sums, kTileColumns, n > 0);
       }
       for (int64_t o = 0; o < e_.out_channels; ++o) {
         std::copy_n(sums + o * kTileColumns, columns, a.out<float>(0) + o * e_.window + first);
@@ -241,7 +306,8 @@ std::unique_ptr<Primitive> Conv2d(const NodeSpec& node) {
   const Extents e(node.inputs[0].shape, node.inputs[1].shape, node.outputs[0].shape,
                   node.attributes);
   if (!Takes(node, e)) return nullptr;
-  return std::make_unique<Conv2dKernel>(e, node.inputs.size() == 3);
+  return std::make_unique<Conv2dKernel>(e, node.inputs.size() == 3,
+                                        node.attributes.Int("relu") != 0);
 }
 
 std::unique_ptr<Primitive> Conv2dGradInput(const NodeSpec& node) {

@@ -1,5 +1,5 @@
-// ReLU and its gradient. The compiler makes vectors of these loops; the bodies are those of every
-// back end.
+// ReLU, its gradient, sums and products. The compiler makes vectors of these loops; the bodies are
+// those of every back end.
 #include "runtime/kernels/elementwise.h"
 
 #include <algorithm>
@@ -41,14 +41,39 @@ class ReluKernel : public VectorPrimitive {
   const int64_t n_;
 };
 
+// (y, dy) or (y, dy, dy2), whose sum is the gradient.
 class ReluGradKernel : public VectorPrimitive {
  public:
-  explicit ReluGradKernel(const NodeSpec& node) : n_(node.outputs[0].shape.elements()) {}
+  explicit ReluGradKernel(const NodeSpec& node)
+      : n_(node.outputs[0].shape.elements()), has_addend_(node.inputs.size() == 3) {}
   void Run(const Arguments& a) override {
     ForChunks(n_, [&](int64_t begin, int64_t end) {
       const float* __restrict y = a.in<float>(0), * __restrict dy = a.in<float>(1);
       float* __restrict dx = a.out<float>(0);
-      for (int64_t i = begin; i < end; ++i) dx[i] = ReluGradBody()(y[i], dy[i]);
+      if (!has_addend_) {
+        for (int64_t i = begin; i < end; ++i) dx[i] = ReluGradBody()(y[i], dy[i]);
+        return;
+      }
+      const float* __restrict addend = a.in<float>(2);
+      for (int64_t i = begin; i < end; ++i) dx[i] = ReluGradBody()(y[i], dy[i] + addend[i]);
+    });
+  }
+
+ private:
+  const int64_t n_;
+  const bool has_addend_;
+};
+
+// Of two alike.
+template <typename Body>
+class PairKernel : public VectorPrimitive {
+ public:
+  explicit PairKernel(const NodeSpec& node) : n_(node.outputs[0].shape.elements()) {}
+  void Run(const Arguments& a) override {
+    ForChunks(n_, [&](int64_t begin, int64_t end) {
+      const float *x = a.in<float>(0), *b = a.in<float>(1);
+      float* __restrict y = a.out<float>(0);
+      for (int64_t i = begin; i < end; ++i) y[i] = Body()(x[i], b[i]);
     });
   }
 
@@ -56,14 +81,28 @@ class ReluGradKernel : public VectorPrimitive {
   const int64_t n_;
 };
 
+// What happens to each element alone happens in any layout, if all have the same.
+bool FitsAlike(const NodeSpec& node) {
+  const auto is_like = [&](const tensor::ValueSpec& spec) { return spec == node.outputs[0]; };
+  return FitsInAnyLayout(node) && std::ranges::all_of(node.inputs, is_like);
+}
+
 }  // namespace
 
+std::unique_ptr<Primitive> Add(const NodeSpec& node) {
+  return FitsAlike(node) ? std::make_unique<PairKernel<AddBody>>(node) : nullptr;
+}
+
+std::unique_ptr<Primitive> Multiply(const NodeSpec& node) {
+  return FitsAlike(node) ? std::make_unique<PairKernel<MultiplyBody>>(node) : nullptr;
+}
+
 std::unique_ptr<Primitive> Relu(const NodeSpec& node) {
-  return Fits(node) ? std::make_unique<ReluKernel>(node) : nullptr;
+  return FitsAlike(node) ? std::make_unique<ReluKernel>(node) : nullptr;
 }
 
 std::unique_ptr<Primitive> ReluGrad(const NodeSpec& node) {
-  return Fits(node) ? std::make_unique<ReluGradKernel>(node) : nullptr;
+  return FitsAlike(node) ? std::make_unique<ReluGradKernel>(node) : nullptr;
 }
 
 }  // namespace ringmaster::kernels::vector

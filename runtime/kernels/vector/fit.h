@@ -13,8 +13,13 @@ class VectorPrimitive : public Primitive {
   std::string name() const override { return "vector/avx2"; }
 };
 
-// Whether the processor has AVX2 and FMA, and all inputs and outputs are f32.
+// Whether the processor has AVX2 and FMA, and all inputs and outputs are f32 and row-major.
 bool Fits(const NodeSpec& node);
+// The same for an op whose second input is labels or indices.
+bool FitsWithIndices(const NodeSpec& node);
+
+// The same in any layout: for kernels that look at it.
+bool FitsInAnyLayout(const NodeSpec& node);
 
 }  // namespace ringmaster::kernels::vector
 

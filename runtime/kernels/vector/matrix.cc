@@ -36,10 +36,14 @@ std::unique_ptr<Primitive> Make(const NodeSpec& node, const Product& product, bo
 
 std::unique_ptr<Primitive> Linear(const NodeSpec& node) {
   const tensor::Shape &x = node.inputs[0].shape, &weight = node.inputs[1].shape;
-  return Make(
-      node,
-      {.m = Rows(x), .k = x.dim(-1), .n = weight.dim(0), .a = {x.dim(-1), 1}, .b = {1, x.dim(-1)}},
-      node.inputs.size() == 3);
+  return Make(node,
+              {.m = Rows(x),
+               .k = x.dim(-1),
+               .n = weight.dim(0),
+               .a = {x.dim(-1), 1},
+               .b = {1, x.dim(-1)},
+               .relu = node.attributes.Int("relu") != 0},
+              node.inputs.size() == 3);
 }
 
 std::unique_ptr<Primitive> MatMul(const NodeSpec& node) {

@@ -3,10 +3,19 @@
 
 namespace ringmaster::kernels::vector {
 
+std::unique_ptr<Primitive> Add(const NodeSpec&) {
+  return nullptr;
+}
 std::unique_ptr<Primitive> BatchNorm(const NodeSpec&) {
   return nullptr;
 }
 std::unique_ptr<Primitive> BatchNormGrad(const NodeSpec&) {
+  return nullptr;
+}
+std::unique_ptr<Primitive> CausalAttention(const NodeSpec&) {
+  return nullptr;
+}
+std::unique_ptr<Primitive> CausalAttentionGrad(const NodeSpec&) {
   return nullptr;
 }
 std::unique_ptr<Primitive> Conv2d(const NodeSpec&) {
@@ -16,6 +25,24 @@ std::unique_ptr<Primitive> Conv2dGradInput(const NodeSpec&) {
   return nullptr;
 }
 std::unique_ptr<Primitive> Conv2dGradWeight(const NodeSpec&) {
+  return nullptr;
+}
+std::unique_ptr<Primitive> Dropout(const NodeSpec&) {
+  return nullptr;
+}
+std::unique_ptr<Primitive> EmbeddingGrad(const NodeSpec&) {
+  return nullptr;
+}
+std::unique_ptr<Primitive> Gelu(const NodeSpec&) {
+  return nullptr;
+}
+std::unique_ptr<Primitive> GeluGrad(const NodeSpec&) {
+  return nullptr;
+}
+std::unique_ptr<Primitive> LayerNorm(const NodeSpec&) {
+  return nullptr;
+}
+std::unique_ptr<Primitive> LayerNormGrad(const NodeSpec&) {
   return nullptr;
 }
 std::unique_ptr<Primitive> Linear(const NodeSpec&) {
@@ -30,10 +57,22 @@ std::unique_ptr<Primitive> MaxPool2d(const NodeSpec&) {
 std::unique_ptr<Primitive> MaxPool2dGrad(const NodeSpec&) {
   return nullptr;
 }
+std::unique_ptr<Primitive> Multiply(const NodeSpec&) {
+  return nullptr;
+}
 std::unique_ptr<Primitive> Relu(const NodeSpec&) {
   return nullptr;
 }
 std::unique_ptr<Primitive> ReluGrad(const NodeSpec&) {
+  return nullptr;
+}
+std::unique_ptr<Primitive> SoftmaxCrossEntropy(const NodeSpec&) {
+  return nullptr;
+}
+std::unique_ptr<Primitive> SoftmaxCrossEntropyGrad(const NodeSpec&) {
+  return nullptr;
+}
+std::unique_ptr<Primitive> SumTo(const NodeSpec&) {
   return nullptr;
 }
 

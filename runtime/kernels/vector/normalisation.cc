@@ -3,7 +3,10 @@
 #include <cmath>
 
 #include "runtime/device/parallel.h"
+#include "runtime/kernels/vector/batch_norm.h"
+#include "runtime/kernels/vector/blocks.h"
 #include "runtime/kernels/vector/fit.h"
+#include "runtime/kernels/vector/lanes.h"
 #include "runtime/kernels/vector/vector.h"
 
 #pragma GCC target("avx2,fma")
@@ -46,10 +49,13 @@ class ChannelKernel : public VectorPrimitive {
   const double epsilon_;
 };
 
-// (x, gamma, beta) -> (y, mean, variance).
+// (x, gamma, beta) -> (y, mean, variance), with an addend and ReLU where the node has them.
 class BatchNormKernel : public ChannelKernel {
  public:
-  explicit BatchNormKernel(const NodeSpec& node) : ChannelKernel(node) {}
+  explicit BatchNormKernel(const NodeSpec& node)
+      : ChannelKernel(node),
+        has_addend_(node.inputs.size() == 4),
+        relu_(node.attributes.Int("relu") != 0) {}
 
   void Run(const Arguments& a) override {
     ForChannels([&](int64_t c) {
@@ -68,83 +74,113 @@ class BatchNormKernel : public ChannelKernel {
           return d * d;
         });
       });
-      const double variance = squares / count();
-      a.out<float>(1)[c] = static_cast<float>(mean);
-      a.out<float>(2)[c] = static_cast<float>(variance);
-      const double gamma = a.in<float>(1)[c], beta = a.in<float>(2)[c];
-      const double rstd = 1.0 / std::sqrt(variance + epsilon_);
-      Apply(a, c, static_cast<float>(gamma * rstd), static_cast<float>(beta - mean * gamma * rstd));
+      const auto kept_mean = static_cast<float>(mean),
+                 kept_variance = static_cast<float>(squares / count());
+      a.out<float>(1)[c] = kept_mean;
+      a.out<float>(2)[c] = kept_variance;
+      Apply(a, c, {a.in<float>(1)[c], a.in<float>(2)[c], kept_mean, kept_variance, epsilon_});
     });
   }
 
  private:
-  void Apply(const Arguments& a, int64_t c, float slope, float offset) const {
+  void Apply(const Arguments& a, int64_t c, const BatchAffine& f) const {
     ForRuns(c, [&](int64_t at) {
       const float* __restrict x = a.in<float>(0) + at;
       float* __restrict y = a.out<float>(0) + at;
       const int64_t plane = plane_;
-      for (int64_t i = 0; i < plane; ++i) y[i] = x[i] * slope + offset;
+      for (int64_t i = 0; i < plane; ++i) y[i] = std::fma(x[i], f.slope, f.offset);
+      if (has_addend_) {
+        const float* __restrict addend = a.in<float>(3) + at;
+        for (int64_t i = 0; i < plane; ++i) y[i] += addend[i];
+      }
+      if (!relu_) return;
+      for (int64_t i = 0; i < plane; ++i) y[i] = y[i] <= 0.0F ? 0.0F : y[i];
     });
   }
+
+  const bool has_addend_, relu_;
 };
 
-// (x, gamma, mean, variance, dy) -> (dx, dgamma, dbeta); dx = slope * dy + along * x + offset, for
-// the statistics depend on x (Ioffe and Szegedy, 2015).
+// (x, gamma, mean, variance, dy) -> (dx, dgamma, dbeta); with ReLU behind it also from beta, which
+// says where y was positive.
 class BatchNormGradKernel : public ChannelKernel {
  public:
-  explicit BatchNormGradKernel(const NodeSpec& node) : ChannelKernel(node) {}
+  explicit BatchNormGradKernel(const NodeSpec& node)
+      : ChannelKernel(node), relu_(node.attributes.Int("relu") != 0) {}
 
-  void Run(const Arguments& a) override {
-    ForChannels([&](int64_t c) {
-      const double mean = a.in<float>(2)[c];
-      const double rstd = 1.0 / std::sqrt(static_cast<double>(a.in<float>(3)[c]) + epsilon_);
-      double dbeta = 0, projection = 0;
-      ForRuns(c, [&](int64_t at) {
-        const float *x = a.in<float>(0) + at, *dy = a.in<float>(4) + at;
-        dbeta += SumOver(plane_, [dy](int64_t i) { return static_cast<double>(dy[i]); });
-        projection += SumOver(plane_, [x, dy, mean](int64_t i) {
-          return static_cast<double>(dy[i]) * (static_cast<double>(x[i]) - mean);
-        });
-      });
-      const double dgamma = rstd * projection;
-      a.out<float>(1)[c] = static_cast<float>(dgamma);
-      a.out<float>(2)[c] = static_cast<float>(dbeta);
-      const double slope = static_cast<double>(a.in<float>(1)[c]) * rstd;
-      const double along = -slope * dgamma * rstd / count();
-      Apply(a, c, slope, along, -slope * dbeta / count() - along * mean);
-    });
-  }
+  void Run(const Arguments& a) override { relu_ ? Run<true>(a) : Run<false>(a); }
 
  private:
-  void Apply(const Arguments& a, int64_t c, double slope, double along, double offset) const {
-    ForRuns(c, [&](int64_t at) {
-      const float* __restrict x = a.in<float>(0) + at, * __restrict dy = a.in<float>(4) + at;
-      float* __restrict dx = a.out<float>(0) + at;
-      const int64_t plane = plane_;
-      for (int64_t i = 0; i < plane; ++i) {
-        dx[i] = static_cast<float>(slope * static_cast<double>(dy[i]) +
-                                   along * static_cast<double>(x[i]) + offset);
-      }
+  template <bool kRelu>
+  void Run(const Arguments& a) const {
+    ForChannels([&](int64_t c) {
+      const float gamma = a.in<float>(1)[c], mean = a.in<float>(2)[c], variance = a.in<float>(3)[c];
+      const BatchAffine f(gamma, kRelu ? a.in<float>(5)[c] : 0.0F, mean, variance, epsilon_);
+      const __m256 means = _mm256_set1_ps(mean);
+      const Mask<kRelu> mask(f);
+      Sum sum, projection;
+      ForRuns(c, [&](int64_t at) {
+        const float *x = a.in<float>(0) + at, *dy = a.in<float>(4) + at;
+        ForLanes(plane_, [&](auto lanes, int64_t i) {
+          const __m256 values = lanes.Load(x + i), passed = mask.Pass(values, lanes.Load(dy + i));
+          sum.Add(passed);
+          projection.AddProduct(passed, _mm256_sub_ps(values, means));
+        });
+      });
+      const BatchGradient g(gamma, variance, epsilon_, sum.Total(), projection.Total(), count());
+      a.out<float>(1)[c] = static_cast<float>(g.dgamma);
+      a.out<float>(2)[c] = static_cast<float>(g.dbeta);
+      const __m256 slope = _mm256_set1_ps(g.slope), along = _mm256_set1_ps(g.along),
+                   offset = _mm256_set1_ps(g.offset);
+      ForRuns(c, [&](int64_t at) {
+        const float *x = a.in<float>(0) + at, *dy = a.in<float>(4) + at;
+        float* dx = a.out<float>(0) + at;
+        ForLanes(plane_, [&](auto lanes, int64_t i) {
+          const __m256 values = lanes.Load(x + i), passed = mask.Pass(values, lanes.Load(dy + i));
+          const __m256 rest = _mm256_fmadd_ps(along, _mm256_sub_ps(values, means), offset);
+          lanes.Store(dx + i, _mm256_fmadd_ps(slope, passed, rest));
+        });
+      });
     });
   }
+
+  // Lets a gradient pass where the ReLU behind, if there is one, let its value pass.
+  template <bool kRelu>
+  class Mask {
+   public:
+    explicit Mask(const BatchAffine& f)
+        : slope_(_mm256_set1_ps(f.slope)), offset_(_mm256_set1_ps(f.offset)) {}
+
+    __m256 Pass(__m256 x, __m256 dy) const {
+      if constexpr (!kRelu) return dy;
+      const __m256 y = _mm256_fmadd_ps(x, slope_, offset_);
+      return _mm256_and_ps(dy, _mm256_cmp_ps(y, _mm256_setzero_ps(), _CMP_GT_OQ));
+    }
+
+   private:
+    __m256 slope_, offset_;
+  };
+
+  const bool relu_;
 };
 
 // Runs of fewer elements than this are no vectors.
 constexpr int64_t kLeastRun = 8;
 
-bool HasRuns(const tensor::Shape& x) {
-  return x.Product(2, x.rank()) >= kLeastRun;
+bool HasRuns(const NodeSpec& node) {
+  const tensor::Shape& x = node.inputs[0].shape;
+  return Fits(node) && x.Product(2, x.rank()) >= kLeastRun;
 }
 
 }  // namespace
 
 std::unique_ptr<Primitive> BatchNorm(const NodeSpec& node) {
-  if (!Fits(node) || !HasRuns(node.inputs[0].shape)) return nullptr;
+  if (!HasRuns(node)) return BatchNormOfBlocks(node);
   return std::make_unique<BatchNormKernel>(node);
 }
 
 std::unique_ptr<Primitive> BatchNormGrad(const NodeSpec& node) {
-  if (!Fits(node) || !HasRuns(node.inputs[0].shape)) return nullptr;
+  if (!HasRuns(node)) return BatchNormGradOfBlocks(node);
   return std::make_unique<BatchNormGradKernel>(node);
 }
 

@@ -1,19 +1,21 @@
-// Max pooling over windows of 2 x 2 that neither overlap nor leave the image, as nearly all are.
+// Max pooling over windows of 2 x 2 that neither overlap nor leave the image, as nearly all are,
+// and the gradient of that over windows of 3 x 3, two apart.
 #include <algorithm>
 #include <array>
 #include <immintrin.h>
 #include <vector>
 
 #include "runtime/device/parallel.h"
+#include "runtime/kernels/vector/blocks.h"
 #include "runtime/kernels/vector/fit.h"
+#include "runtime/kernels/vector/lanes.h"
 #include "runtime/kernels/vector/vector.h"
+#include "runtime/kernels/window.h"
 
 #pragma GCC target("avx2,fma")
 
 namespace ringmaster::kernels::vector {
 namespace {
-
-constexpr int64_t kLane = 8;
 
 bool IsTwoByTwo(const Attributes& attributes, const tensor::Shape& x) {
   const std::vector<int64_t> two{2, 2}, zero{0, 0};
@@ -21,27 +23,10 @@ bool IsTwoByTwo(const Attributes& attributes, const tensor::Shape& x) {
          attributes.Ints("padding") == zero && x.dim(2) % 2 == 0 && x.dim(3) % 2 == 0;
 }
 
-// The first `count` of eight floats, 0 to 8.
-class Part {
- public:
-  explicit Part(int64_t count)
-      : all_(count == kLane),
-        mask_(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(kMasks.data() + kLane - count))) {
-  }
-
-  __m256 Load(const float* from) const {
-    return all_ ? _mm256_loadu_ps(from) : _mm256_maskload_ps(from, mask_);
-  }
-  void Store(float* to, __m256 values) const {
-    all_ ? _mm256_storeu_ps(to, values) : _mm256_maskstore_ps(to, mask_, values);
-  }
-
- private:
-  static constexpr std::array<int32_t, 16> kMasks = {-1, -1, -1, -1, -1, -1, -1, -1};
-
-  bool all_;
-  __m256i mask_;
-};
+// Eight values whose order is 0 1 4 5 2 3 6 7, in order; and the other way about.
+inline __m256 InOrder(__m256 v) {
+  return _mm256_castpd_ps(_mm256_permute4x64_pd(_mm256_castps_pd(v), 0xD8));
+}
 
 // Eight neighbouring windows, or as many as the row still has. Their columns lie in registers in
 // the order in which a shuffle of two registers leaves them: 0 1 4 5 2 3 6 7.
@@ -63,14 +48,10 @@ class Windows {
     low_.Store(row, _mm256_unpacklo_ps(c.left, c.right));
     high_.Store(row + kLane, _mm256_unpackhi_ps(c.left, c.right));
   }
-  __m256 LoadEach(const float* from) const { return Reorder(all_.Load(from)); }
-  void StoreEach(float* to, __m256 values) const { all_.Store(to, Reorder(values)); }
+  __m256 LoadEach(const float* from) const { return InOrder(all_.Load(from)); }
+  void StoreEach(float* to, __m256 values) const { all_.Store(to, InOrder(values)); }
 
  private:
-  static __m256 Reorder(__m256 v) {
-    return _mm256_castpd_ps(_mm256_permute4x64_pd(_mm256_castps_pd(v), 0xD8));
-  }
-
   Part all_, low_, high_;
 };
 
@@ -144,6 +125,106 @@ class MaxPoolGradKernel : public TwoByTwo {
   }
 };
 
+bool IsThreeByTwo(const Attributes& attributes) {
+  const std::vector<int64_t> two{2, 2}, three{3, 3};
+  return attributes.Ints("window") == three && attributes.Ints("stride") == two;
+}
+
+// (x, dy) -> dx for windows of 3 x 3, two apart: the first of the largest, in row order, gets it
+// all. Gradients are added in the order of the outputs.
+class OverlappingMaxPoolGradKernel : public VectorPrimitive {
+ public:
+  explicit OverlappingMaxPoolGradKernel(const NodeSpec& node)
+      : planes_(node.inputs[0].shape.Product(0, 2)),
+        window_(
+            MakeWindow(node.inputs[0].shape, node.inputs[1].shape, kSide, kSide, node.attributes)) {
+    // Outputs whose columns all lie inside.
+    const Axis& w = window_.w;
+    const auto inside = [&](int64_t o) {
+      return w.InputAt(o, 0) >= 0 && w.InputAt(o, kSide - 1) < w.in;
+    };
+    while (first_ < w.out && !inside(first_)) ++first_;
+    end_ = first_;
+    while (end_ < w.out && inside(end_)) ++end_;
+    if (end_ - first_ < kLane) end_ = first_;
+  }
+
+  void Run(const Arguments& a) override {
+    const int64_t in = window_.h.in * window_.w.in, out = window_.h.out * window_.w.out;
+    device::ParallelFor(planes_, in + 4 * out, [&](int64_t plane) {
+      float* dx = a.out<float>(0) + plane * in;
+      std::fill_n(dx, in, 0.0F);
+      for (int64_t row = 0; row < window_.h.out; ++row) {
+        RunRow(row, a.in<float>(0) + plane * in, a.in<float>(1) + plane * out + row * window_.w.out,
+               dx);
+      }
+    });
+  }
+
+ private:
+  static constexpr int64_t kSide = 3;
+
+  void RunRow(int64_t row, const float* x, const float* dy, float* dx) const {
+    int64_t place = 0;
+    for (; place < first_; ++place) One(row, place, x, dy, dx);
+    // The last eight may begin among those that are done.
+    for (; place < end_; place = std::min(place + kLane, end_))
+      Eight(row, std::min(place, end_ - kLane), place, x, dy, dx);
+    for (; place < window_.w.out; ++place) One(row, place, x, dy, dx);
+  }
+
+  void One(int64_t row, int64_t place, const float* x, const float* dy, float* dx) const {
+    const Range rows = window_.h.Taps(row), columns = window_.w.Taps(place);
+    int64_t best = -1;
+    for (int64_t i = rows.begin; i < rows.end; ++i) {
+      for (int64_t j = columns.begin; j < columns.end; ++j) {
+        const int64_t at = At(row, place, i, j);
+        if (best < 0 || x[at] > x[best] || (x[at] != x[at] && x[best] == x[best])) best = at;
+      }
+    }
+    dx[best] += dy[place];
+  }
+
+  // Outputs `begin` to begin + 7, of which those before `from` have had their turn.
+  void Eight(int64_t row, int64_t begin, int64_t from, const float* x, const float* dy,
+             float* dx) const {
+    const Range rows = window_.h.Taps(row);
+    __m256 best{}, tap{};  // the number of its tap, as an integer
+    for (int64_t i = rows.begin; i < rows.end; ++i) {
+      const float* columns = x + At(row, begin, i, 0);
+      const __m256 low = _mm256_loadu_ps(columns), high = _mm256_loadu_ps(columns + kLane);
+      // Nothing behind the last window is read.
+      const __m256 low2 = _mm256_loadu_ps(columns + 2), high2 = _mm256_loadu_ps(columns + 9);
+      const __m256 values[kSide] = {_mm256_shuffle_ps(low, high, 0x88),
+                                    _mm256_shuffle_ps(low, high, 0xDD),
+                                    _mm256_shuffle_ps(low2, high2, 0xD8)};
+      for (int64_t j = 0; j < kSide; ++j) {
+        const __m256 number =
+            _mm256_castsi256_ps(_mm256_set1_epi32(static_cast<int32_t>(i * kSide + j)));
+        const bool is_first = i == rows.begin && j == 0;
+        const __m256 larger = SecondIsLarger(best, values[j]);
+        best = is_first ? values[j] : _mm256_blendv_ps(best, values[j], larger);
+        tap = is_first ? number : _mm256_blendv_ps(tap, number, larger);
+      }
+    }
+    std::array<int32_t, kLane> taps;
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(taps.data()), _mm256_castps_si256(InOrder(tap)));
+    for (int64_t place = from; place < begin + kLane; ++place) {
+      const int64_t number = taps[static_cast<size_t>(place - begin)];
+      dx[At(row, place, number / kSide, number % kSide)] += dy[place];
+    }
+  }
+
+  // Where in the image's plane a tap of an output's window lies.
+  int64_t At(int64_t row, int64_t place, int64_t i, int64_t j) const {
+    return window_.h.InputAt(row, i) * window_.w.in + window_.w.InputAt(place, j);
+  }
+
+  const int64_t planes_;
+  const Window window_;
+  int64_t first_ = 0, end_ = 0;  // outputs that are taken eight at a time
+};
+
 }  // namespace
 
 std::unique_ptr<Primitive> MaxPool2d(const NodeSpec& node) {
@@ -152,8 +233,11 @@ std::unique_ptr<Primitive> MaxPool2d(const NodeSpec& node) {
 }
 
 std::unique_ptr<Primitive> MaxPool2dGrad(const NodeSpec& node) {
-  if (!Fits(node) || !IsTwoByTwo(node.attributes, node.inputs[0].shape)) return nullptr;
-  return std::make_unique<MaxPoolGradKernel>(node);
+  if (!Fits(node)) return MaxPool2dGradOfBlocks(node);
+  if (IsTwoByTwo(node.attributes, node.inputs[0].shape))
+    return std::make_unique<MaxPoolGradKernel>(node);
+  if (IsThreeByTwo(node.attributes)) return std::make_unique<OverlappingMaxPoolGradKernel>(node);
+  return nullptr;
 }
 
 }  // namespace ringmaster::kernels::vector

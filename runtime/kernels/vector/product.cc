@@ -1,20 +1,19 @@
 #include "runtime/kernels/vector/product.h"
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <immintrin.h>
 #include <utility>
 
 #include "runtime/device/parallel.h"
-
-// From here on for processors that have them; Fits looks whether this one does.
-#pragma GCC target("avx2,fma")
+#include "runtime/kernels/transpose.h"
+#include "runtime/kernels/vector/lanes.h"
 
 namespace ringmaster::kernels::vector {
 namespace {
 
-constexpr int64_t kRows = 6;                // of a tile: 12 accumulators of 16 registers
-constexpr int64_t kColumns = kTileColumns;  // two registers
-constexpr int64_t kLane = 8;
+constexpr int64_t kColumns = kTileColumns;
 
 // Columns of B that a tile works on, and where the rows below lie.
 struct Panel {
@@ -33,113 +32,197 @@ struct Target {
   Target From(int64_t row) const { return {data + row * stride, stride, bias, accumulate}; }
 };
 
-struct Accumulators {
-  __m256 low, high;
+// One tile: some rows of C from a's on, kColumns columns.
+using TileFunction = void (*)(const Product& p, const float* a, Panel b, const Target& c);
+
+// For processors with AVX-512: a register for each row, 14 accumulators beside what they are made
+// of. Both kinds of tiles compute each element alike, to the last bit.
+#pragma GCC push_options
+#pragma GCC target("avx512f")
+
+struct WideTile {
+  static constexpr size_t kRows = 14;
+
+  // A maximum would keep the sign of -0.
+  static __m512 PositivePart(__m512 v) {
+    return _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(v, _mm512_setzero_ps(), _CMP_NLE_UQ), v);
+  }
+
+  template <size_t... kRow>
+  static void Run(std::index_sequence<kRow...>, const Product& p, const float* a, Panel b,
+                  const Target& c) {
+    __m512 sums[sizeof...(kRow)] = {c.accumulate ? _mm512_loadu_ps(c.data + kRow * c.stride)
+                                                 : _mm512_setzero_ps()...};
+    const float* from = b.data;
+    for (int64_t i = 0; i < p.k; ++i) {
+      const __m512 row = _mm512_loadu_ps(from);
+      ((sums[kRow] = _mm512_fmadd_ps(_mm512_set1_ps(a[kRow * p.a.row]), row, sums[kRow])), ...);
+      a += p.a.column;
+      from += b.stride;
+    }
+    if (c.bias != nullptr) {
+      const __m512 bias = _mm512_loadu_ps(c.bias);
+      ((sums[kRow] = _mm512_add_ps(sums[kRow], bias)), ...);
+    }
+    if (p.relu) ((sums[kRow] = PositivePart(sums[kRow])), ...);
+    (_mm512_storeu_ps(c.data + kRow * c.stride, sums[kRow]), ...);
+  }
 };
 
-inline Accumulators Begin(const Target& c, int64_t row) {
-  if (!c.accumulate) return {_mm256_setzero_ps(), _mm256_setzero_ps()};
-  const float* from = c.data + row * c.stride;
-  return {_mm256_loadu_ps(from), _mm256_loadu_ps(from + kLane)};
-}
+#pragma GCC pop_options
 
-// One tile of `sizeof...(kRow)` rows.
-template <size_t... kRow>
-inline void Tile(std::index_sequence<kRow...>, const Product& p, const float* a, Panel b,
-                 const Target& c) {
-  Accumulators sums[sizeof...(kRow)] = {Begin(c, kRow)...};
-  const float* from = b.data;
-  for (int64_t i = 0; i < p.k; ++i) {
-    const __m256 low = _mm256_loadu_ps(from), high = _mm256_loadu_ps(from + kLane);
-    const auto add = [&](Accumulators& sum, int64_t row) {
-      const __m256 value = _mm256_broadcast_ss(a + row * p.a.row);
-      sum.low = _mm256_fmadd_ps(value, low, sum.low);
-      sum.high = _mm256_fmadd_ps(value, high, sum.high);
-    };
-    (add(sums[kRow], kRow), ...);
-    a += p.a.column;
-    from += b.stride;
-  }
-  const auto store = [&](Accumulators sum, int64_t row) {
-    if (c.bias != nullptr) {
-      sum.low = _mm256_add_ps(sum.low, _mm256_loadu_ps(c.bias));
-      sum.high = _mm256_add_ps(sum.high, _mm256_loadu_ps(c.bias + kLane));
-    }
-    _mm256_storeu_ps(c.data + row * c.stride, sum.low);
-    _mm256_storeu_ps(c.data + row * c.stride + kLane, sum.high);
+// From here on for processors that have these; Fits looks whether this one does.
+#pragma GCC target("avx2,fma")
+
+// Two registers for each row.
+struct Tile {
+  static constexpr size_t kRows = 6;
+
+  struct Accumulators {
+    __m256 low, high;
   };
-  (store(sums[kRow], kRow), ...);
+
+  static __m256 PositivePart(__m256 v) {
+    return _mm256_and_ps(_mm256_cmp_ps(v, _mm256_setzero_ps(), _CMP_NLE_UQ), v);
+  }
+
+  static Accumulators Begin(const Target& c, size_t row) {
+    if (!c.accumulate) return {_mm256_setzero_ps(), _mm256_setzero_ps()};
+    const float* from = c.data + static_cast<int64_t>(row) * c.stride;
+    return {_mm256_loadu_ps(from), _mm256_loadu_ps(from + kLane)};
+  }
+
+  template <size_t... kRow>
+  static void Run(std::index_sequence<kRow...>, const Product& p, const float* a, Panel b,
+                  const Target& c) {
+    Accumulators sums[sizeof...(kRow)] = {Begin(c, kRow)...};
+    const float* from = b.data;
+    for (int64_t i = 0; i < p.k; ++i) {
+      const __m256 low = _mm256_loadu_ps(from), high = _mm256_loadu_ps(from + kLane);
+      const auto add = [&](Accumulators& sum, int64_t row) {
+        const __m256 value = _mm256_broadcast_ss(a + row * p.a.row);
+        sum.low = _mm256_fmadd_ps(value, low, sum.low);
+        sum.high = _mm256_fmadd_ps(value, high, sum.high);
+      };
+      (add(sums[kRow], kRow), ...);
+      a += p.a.column;
+      from += b.stride;
+    }
+    const auto store = [&](Accumulators sum, int64_t row) {
+      if (c.bias != nullptr) {
+        sum.low = _mm256_add_ps(sum.low, _mm256_loadu_ps(c.bias));
+        sum.high = _mm256_add_ps(sum.high, _mm256_loadu_ps(c.bias + kLane));
+      }
+      if (p.relu) sum = {PositivePart(sum.low), PositivePart(sum.high)};
+      _mm256_storeu_ps(c.data + row * c.stride, sum.low);
+      _mm256_storeu_ps(c.data + row * c.stride + kLane, sum.high);
+    };
+    (store(sums[kRow], kRow), ...);
+  }
+};
+
+constexpr size_t kMostRows = WideTile::kRows;
+
+// A processor's tiles, by their number of rows less one.
+struct Tiles {
+  int64_t rows;  // of the tallest
+  std::array<TileFunction, kMostRows> by_rows;
+
+  // Calls body(tile, its first row, its rows) for tiles that have m rows together, all about as
+  // tall.
+  template <typename Body>
+  void ForTiles(int64_t m, const Body& body) const {
+    const int64_t count = (m + rows - 1) / rows;
+    for (int64_t i = 0; i < count; ++i) {
+      const int64_t first = m * i / count, tall = m * (i + 1) / count - first;
+      body(by_rows[static_cast<size_t>(tall - 1)], first, tall);
+    }
+  }
+};
+
+template <typename Kind, size_t kTall>
+void RunTile(const Product& p, const float* a, Panel b, const Target& c) {
+  Kind::Run(std::make_index_sequence<kTall>(), p, a, b, c);
 }
 
-// The tile of `rows` rows, 1 to kRows.
-template <size_t kTall = kRows>
-inline void TileOf(int64_t rows, const Product& p, const float* a, Panel b, const Target& c) {
-  if constexpr (kTall > 1) {
-    if (rows < static_cast<int64_t>(kTall)) return TileOf<kTall - 1>(rows, p, a, b, c);
-  }
-  Tile(std::make_index_sequence<kTall>(), p, a, b, c);
+template <typename Kind, size_t... kLess>
+constexpr Tiles MakeTiles(std::index_sequence<kLess...>) {
+  return {static_cast<int64_t>(Kind::kRows), {RunTile<Kind, kLess + 1>...}};
+}
+
+constexpr Tiles kTiles = MakeTiles<Tile>(std::make_index_sequence<Tile::kRows>());
+constexpr Tiles kWideTiles = MakeTiles<WideTile>(std::make_index_sequence<WideTile::kRows>());
+
+std::atomic<const Tiles*>& Chosen() {
+  static std::atomic<const Tiles*> chosen(__builtin_cpu_supports("avx512f") ? &kWideTiles
+                                                                            : &kTiles);
+  return chosen;
+}
+
+const Tiles& OwnTiles() {
+  return *Chosen().load(std::memory_order_relaxed);
 }
 
 // Eight rows of eight floats, each row `stride` apart, to `to` as columns, kColumns apart.
-inline void Transpose(const float* from, int64_t stride, float* to) {
-  __m256 r[kLane], t[kLane];
-  for (int i = 0; i < kLane; ++i) r[i] = _mm256_loadu_ps(from + i * stride);
-  for (int i = 0; i < kLane; i += 2) {
-    t[i] = _mm256_unpacklo_ps(r[i], r[i + 1]);
-    t[i + 1] = _mm256_unpackhi_ps(r[i], r[i + 1]);
-  }
-  for (int i = 0; i < kLane; i += 4) {
-    r[i] = _mm256_shuffle_ps(t[i], t[i + 2], 0x44);
-    r[i + 1] = _mm256_shuffle_ps(t[i], t[i + 2], 0xEE);
-    r[i + 2] = _mm256_shuffle_ps(t[i + 1], t[i + 3], 0x44);
-    r[i + 3] = _mm256_shuffle_ps(t[i + 1], t[i + 3], 0xEE);
-  }
-  for (int i = 0; i < 4; ++i) {
-    _mm256_storeu_ps(to + i * kColumns, _mm256_permute2f128_ps(r[i], r[i + 4], 0x20));
-    _mm256_storeu_ps(to + (i + 4) * kColumns, _mm256_permute2f128_ps(r[i], r[i + 4], 0x31));
-  }
+inline void PackEight(const float* from, int64_t stride, float* to) {
+  EightRows rows;
+  for (int64_t i = 0; i < kLane; ++i) rows[i] = _mm256_loadu_ps(from + i * stride);
+  Transpose(rows);
+  for (int64_t i = 0; i < kLane; ++i) _mm256_storeu_ps(to + i * kColumns, rows[i]);
 }
 
 // All rows of kColumns columns of C.
 void RunPanel(const Product& p, const float* x, Panel b, const Target& c) {
-  for (int64_t row = 0; row < p.m; row += kRows)
-    TileOf(std::min(kRows, p.m - row), p, x + row * p.a.row, b, c.From(row));
+  OwnTiles().ForTiles(p.m, [&](TileFunction tile, int64_t row, int64_t) {
+    tile(p, x + row * p.a.row, b, c.From(row));
+  });
 }
 
 // The last columns of C, fewer than a tile has: each tile goes through a buffer.
 void RunNarrowPanel(const Product& p, int64_t columns, const float* x, const float* packed,
                     const float* bias, float* y) {
-  alignas(32) float tile[kRows * kColumns], offsets[kColumns] = {};
+  alignas(64) float buffer[kMostRows * kColumns], offsets[kColumns] = {};
   if (bias != nullptr) std::copy_n(bias, columns, offsets);
-  const Target through{tile, kColumns, bias != nullptr ? offsets : nullptr, false};
-  for (int64_t row = 0; row < p.m; row += kRows) {
-    const int64_t rows = std::min(kRows, p.m - row);
-    TileOf(rows, p, x + row * p.a.row, {packed, kColumns}, through);
+  const Target through{buffer, kColumns, bias != nullptr ? offsets : nullptr, false};
+  OwnTiles().ForTiles(p.m, [&](TileFunction tile, int64_t row, int64_t rows) {
+    tile(p, x + row * p.a.row, {packed, kColumns}, through);
     for (int64_t i = 0; i < rows; ++i)
-      std::copy_n(tile + i * kColumns, columns, y + (row + i) * p.n);
-  }
+      std::copy_n(buffer + i * kColumns, columns, y + (row + i) * p.n);
+  });
 }
 
 }  // namespace
+
+bool UseWideTiles(bool wide) {
+  if (wide && !__builtin_cpu_supports("avx512f")) return false;
+  Chosen().store(wide ? &kWideTiles : &kTiles, std::memory_order_relaxed);
+  return true;
+}
 
 void Pack(int64_t k, int64_t columns, Strides strides, const float* from, float* to) {
   int64_t packed = 0;
   if (strides.row == 1 && columns == kColumns) {
     for (; packed + kLane <= k; packed += kLane) {
-      Transpose(from + packed, strides.column, to + packed * kColumns);
-      Transpose(from + packed + kLane * strides.column, strides.column,
+      PackEight(from + packed, strides.column, to + packed * kColumns);
+      PackEight(from + packed + kLane * strides.column, strides.column,
                 to + packed * kColumns + kLane);
     }
   }
   for (; packed < k; ++packed) {
     float* row = to + packed * kColumns;
-    for (int64_t j = 0; j < columns; ++j) row[j] = from[packed * strides.row + j * strides.column];
+    const float* values = from + packed * strides.row;
+    if (strides.column == 1) {
+      std::copy_n(values, columns, row);
+    } else {
+      for (int64_t j = 0; j < columns; ++j) row[j] = values[j * strides.column];
+    }
     std::fill(row + columns, row + kColumns, 0.0F);
   }
 }
 
-void Product::RunPacked(const float* x, const float* packed, float* y, bool accumulate) const {
-  RunPanel(*this, x, {packed, kColumns}, {y, kColumns, nullptr, accumulate});
+void Product::RunPacked(const float* x, const float* packed, float* y, int64_t stride,
+                        bool accumulate) const {
+  RunPanel(*this, x, {packed, kColumns}, {y, stride, nullptr, accumulate});
 }
 
 size_t Product::scratch_bytes() const {

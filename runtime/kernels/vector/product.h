@@ -1,7 +1,7 @@
-// A product of small matrices in registers: tiles of 6 x 16 elements, one fused multiply-add for
-// each step along the inner axis, after the micro-kernels of BLIS (Van Zee, van de Geijn: "BLIS: a
-// framework for rapidly instantiating BLAS functionality", 2015), without its blocking for caches.
-// Internal to this folder.
+// A product of small matrices in registers: tiles of 6 x 16 elements, of 14 x 16 with AVX-512, one
+// fused multiply-add for each step along the inner axis, after the micro-kernels of BLIS (Van Zee,
+// van de Geijn: "BLIS: a framework for rapidly instantiating BLAS functionality", 2015), without
+// its blocking for caches. Internal to this folder.
 #ifndef RINGMASTER_RUNTIME_KERNELS_VECTOR_PRODUCT_H_
 #define RINGMASTER_RUNTIME_KERNELS_VECTOR_PRODUCT_H_
 
@@ -19,13 +19,15 @@ struct Strides {
 // Columns of a tile.
 inline constexpr int64_t kTileColumns = 16;
 
-// C = A B, plus a row added to every row of the result. A is m x k, B is k x n, C is m x n and
-// dense. Each element of C is a sum over k in order, the row's element added last.
+// C = A B, plus a row added to every row of the result; with `relu` its positive part, where what
+// is no number stays. A is m x k, B is k x n, C is m x n and dense. Each element of C is a sum over
+// k in order, the row's element added last.
 struct Product {
   int64_t m = 0;
   int64_t k = 0;
   int64_t n = 0;
   Strides a, b;
+  bool relu = false;
 
   // Memory for Run: columns of B, side by side.
   size_t scratch_bytes() const;
@@ -35,9 +37,10 @@ struct Product {
   void RunAlone(const float* x, const float* w, const float* bias, float* y, float* scratch) const;
 
   // For products whose B is made piece by piece: y = A B, or y + A B, where B has at most
-  // kTileColumns columns that Pack has brought together, and y has kTileColumns. Takes n and b for
-  // those. One thread.
-  void RunPacked(const float* x, const float* packed, float* y, bool accumulate) const;
+  // kTileColumns columns that Pack has brought together; kTileColumns columns of y are written,
+  // whose rows are `stride` apart. n and b are not looked at. One thread.
+  void RunPacked(const float* x, const float* packed, float* y, int64_t stride,
+                 bool accumulate) const;
 
  private:
   int64_t panels() const { return (n + kTileColumns - 1) / kTileColumns; }
@@ -45,6 +48,10 @@ struct Product {
   void RunColumns(int64_t panel, const float* x, const float* w, const float* bias, float* y,
                   float* scratch) const;
 };
+
+// For tests, which compare the two: which tiles all products use from now on; at first the widest
+// that the processor has. False, and nothing is changed, where it does not have them.
+bool UseWideTiles(bool wide);
 
 // Brings `columns` columns of a matrix of k rows together, at most kTileColumns: `to` gets
 // kTileColumns floats for each row, zeros behind the last column.

@@ -14,17 +14,30 @@
 
 namespace ringmaster::kernels::vector {
 
+std::unique_ptr<Primitive> Add(const NodeSpec& node);
 std::unique_ptr<Primitive> BatchNorm(const NodeSpec& node);
 std::unique_ptr<Primitive> BatchNormGrad(const NodeSpec& node);
+std::unique_ptr<Primitive> CausalAttention(const NodeSpec& node);
+std::unique_ptr<Primitive> CausalAttentionGrad(const NodeSpec& node);
 std::unique_ptr<Primitive> Conv2d(const NodeSpec& node);
 std::unique_ptr<Primitive> Conv2dGradInput(const NodeSpec& node);
 std::unique_ptr<Primitive> Conv2dGradWeight(const NodeSpec& node);
+std::unique_ptr<Primitive> Dropout(const NodeSpec& node);
+std::unique_ptr<Primitive> EmbeddingGrad(const NodeSpec& node);
+std::unique_ptr<Primitive> Gelu(const NodeSpec& node);
+std::unique_ptr<Primitive> GeluGrad(const NodeSpec& node);
+std::unique_ptr<Primitive> LayerNorm(const NodeSpec& node);
+std::unique_ptr<Primitive> LayerNormGrad(const NodeSpec& node);
 std::unique_ptr<Primitive> Linear(const NodeSpec& node);
 std::unique_ptr<Primitive> MatMul(const NodeSpec& node);
 std::unique_ptr<Primitive> MaxPool2d(const NodeSpec& node);
 std::unique_ptr<Primitive> MaxPool2dGrad(const NodeSpec& node);
+std::unique_ptr<Primitive> Multiply(const NodeSpec& node);
 std::unique_ptr<Primitive> Relu(const NodeSpec& node);
 std::unique_ptr<Primitive> ReluGrad(const NodeSpec& node);
+std::unique_ptr<Primitive> SoftmaxCrossEntropy(const NodeSpec& node);
+std::unique_ptr<Primitive> SoftmaxCrossEntropyGrad(const NodeSpec& node);
+std::unique_ptr<Primitive> SumTo(const NodeSpec& node);
 
 }  // namespace ringmaster::kernels::vector
 

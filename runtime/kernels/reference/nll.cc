@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <cmath>
 #include <limits>
 
 #include "runtime/kernels/reference/common.h"
@@ -7,49 +6,6 @@
 
 namespace ringmaster::kernels::reference {
 namespace {
-
-template <typename T>
-class LogSoftmaxKernel : public ReferencePrimitive {
- public:
-  explicit LogSoftmaxKernel(const NodeSpec& node)
-      : classes_(InShape(node, 0).dim(-1)), rows_(InShape(node, 0).elements() / classes_) {}
-
-  void Run(const Arguments& a) override {
-    ParallelFor(rows_, classes_ * 8, [&](int64_t r) {
-      const T* x = a.in<T>(0) + r * classes_;
-      T* y = a.out<T>(0) + r * classes_;
-      const double largest = static_cast<double>(*std::max_element(x, x + classes_));
-      double sum = 0;
-      for (int64_t c = 0; c < classes_; ++c) sum += std::exp(static_cast<double>(x[c]) - largest);
-      const double shift = largest + std::log(sum);
-      for (int64_t c = 0; c < classes_; ++c)
-        y[c] = static_cast<T>(static_cast<double>(x[c]) - shift);
-    });
-  }
-
- private:
-  int64_t classes_, rows_;
-};
-
-// (y, dy) -> dx = dy - exp(y) * sum(dy).
-template <typename T>
-class LogSoftmaxGradKernel : public ReferencePrimitive {
- public:
-  explicit LogSoftmaxGradKernel(const NodeSpec& node)
-      : classes_(InShape(node, 0).dim(-1)), rows_(InShape(node, 0).elements() / classes_) {}
-
-  void Run(const Arguments& a) override {
-    ParallelFor(rows_, classes_ * 8, [&](int64_t r) {
-      const T *y = a.in<T>(0) + r * classes_, *dy = a.in<T>(1) + r * classes_;
-      T* dx = a.out<T>(0) + r * classes_;
-      const T sum = static_cast<T>(SumOver(classes_, [&](int64_t c) { return dy[c]; }));
-      for (int64_t c = 0; c < classes_; ++c) dx[c] = dy[c] - std::exp(y[c]) * sum;
-    });
-  }
-
- private:
-  int64_t classes_, rows_;
-};
 
 // (log-probabilities, labels) -> (minus their sum at the labels, number of labels with the
 // largest).
@@ -102,12 +58,6 @@ class NllGradKernel : public ReferencePrimitive {
 
 }  // namespace
 
-std::unique_ptr<Primitive> LogSoftmax(const NodeSpec& node) {
-  return MakeReal<LogSoftmaxKernel>(node);
-}
-std::unique_ptr<Primitive> LogSoftmaxGrad(const NodeSpec& node) {
-  return MakeReal<LogSoftmaxGradKernel>(node);
-}
 std::unique_ptr<Primitive> Nll(const NodeSpec& node) {
   return MakeReal<NllKernel>(node);
 }

@@ -1,0 +1,65 @@
+// Kernels over images whose channels lie in blocks (tensor::Layout). Internal to kernels/vector/.
+#ifndef RINGMASTER_RUNTIME_KERNELS_VECTOR_BLOCKS_H_
+#define RINGMASTER_RUNTIME_KERNELS_VECTOR_BLOCKS_H_
+
+#include <memory>
+
+#include "runtime/device/parallel.h"
+#include "runtime/kernels/vector/fit.h"
+
+namespace ringmaster::kernels::vector {
+
+// Null where the node's images do not lie in blocks.
+std::unique_ptr<Primitive> BatchNormOfBlocks(const NodeSpec& node);
+std::unique_ptr<Primitive> BatchNormGradOfBlocks(const NodeSpec& node);
+std::unique_ptr<Primitive> MaxPool2dGradOfBlocks(const NodeSpec& node);
+std::unique_ptr<Primitive> SumToOfBlocks(const NodeSpec& node);
+
+// Whether all images ([N, C, H, W]) among inputs and outputs lie in the same blocks, and f32.
+bool LiesInBlocks(const NodeSpec& node);
+
+// Walks over an image [N, C, H, W] in blocks eight channels at a time, which are a vector's lanes.
+class LaneWalk {
+ public:
+  static constexpr int64_t kLanes = 8;
+
+  explicit LaneWalk(const tensor::ValueSpec& image)
+      : batch_(image.shape.dim(0)),
+        channels_(image.shape.dim(1)),
+        plane_(image.shape.dim(2) * image.shape.dim(3)),
+        block_(static_cast<int64_t>(image.layout)) {}
+
+  int64_t batch() const { return batch_; }
+  int64_t groups() const { return channels_ / kLanes; }  // of eight channels
+  int64_t plane() const { return plane_; }
+  int64_t step() const { return block_; }  // floats from one pixel to the next
+
+  // Where the group's first pixel lies in a sample, in floats.
+  int64_t Begin(int64_t sample, int64_t group) const {
+    const int64_t channel = group * kLanes;
+    return (sample * channels_ + channel / block_ * block_) * plane_ + channel % block_;
+  }
+
+  // Calls body(group) for all, side by side.
+  template <typename Body>
+  void ForGroups(const Body& body) const {
+    device::ParallelFor(groups(), batch_ * plane_ * kLanes, body);
+  }
+
+  // Calls body(place of a pixel's first lane, in floats) for all pixels of the group, samples in
+  // order.
+  template <typename Body>
+  void ForPixels(int64_t group, const Body& body) const {
+    for (int64_t n = 0; n < batch_; ++n) {
+      const int64_t begin = Begin(n, group), end = begin + plane_ * block_;
+      for (int64_t at = begin; at < end; at += block_) body(at);
+    }
+  }
+
+ private:
+  int64_t batch_, channels_, plane_, block_;
+};
+
+}  // namespace ringmaster::kernels::vector
+
+#endif  // RINGMASTER_RUNTIME_KERNELS_VECTOR_BLOCKS_H_

@@ -1,0 +1,80 @@
+// GELU in its tanh form. With the logistic function s(v) = 1 / (1 + exp(-v)) it is x s(2 u), where
+// u is the tanh's argument: the same value without the difference that a tanh near -1 would leave.
+#include <algorithm>
+
+#include "runtime/device/parallel.h"
+#include "runtime/kernels/elementwise.h"
+#include "runtime/kernels/vector/fit.h"
+#include "runtime/kernels/vector/lanes.h"
+#include "runtime/kernels/vector/vector.h"
+
+#pragma GCC target("avx2,fma")
+
+namespace ringmaster::kernels::vector {
+namespace {
+
+constexpr int64_t kChunk = 4096;  // elements that one task takes
+constexpr auto kRoot = static_cast<float>(GeluBody::kRoot);
+constexpr auto kCubic = static_cast<float>(GeluBody::kCubic);
+
+// s(2 u)
+inline __m256 Gate(__m256 x, __m256 square) {
+  const __m256 one = _mm256_set1_ps(1.0F);
+  const __m256 inner = _mm256_fmadd_ps(_mm256_set1_ps(kCubic), square, one);
+  const __m256 e = Exp(_mm256_mul_ps(_mm256_mul_ps(_mm256_set1_ps(-2.0F * kRoot), x), inner));
+  return _mm256_div_ps(one, _mm256_add_ps(one, e));
+}
+
+// Calls body(lanes, i) for each i in [0, n) at which eight elements begin.
+template <typename Body>
+void ForElements(int64_t n, const Body& body) {
+  device::ParallelFor((n + kChunk - 1) / kChunk, kChunk, [&](int64_t chunk) {
+    const int64_t begin = chunk * kChunk;
+    ForLanes(std::min(kChunk, n - begin), [&](auto lanes, int64_t i) { body(lanes, begin + i); });
+  });
+}
+
+class GeluKernel : public VectorPrimitive {
+ public:
+  explicit GeluKernel(const NodeSpec& node) : n_(node.outputs[0].shape.elements()) {}
+  void Run(const Arguments& a) override {
+    ForElements(n_, [&](auto lanes, int64_t i) {
+      const __m256 x = lanes.Load(a.in<float>(0) + i);
+      lanes.Store(a.out<float>(0) + i, _mm256_mul_ps(x, Gate(x, _mm256_mul_ps(x, x))));
+    });
+  }
+
+ private:
+  const int64_t n_;
+};
+
+// (x, dy) -> dx = dy (s + x s (1 - s) 2 u')
+class GeluGradKernel : public VectorPrimitive {
+ public:
+  explicit GeluGradKernel(const NodeSpec& node) : n_(node.outputs[0].shape.elements()) {}
+  void Run(const Arguments& a) override {
+    ForElements(n_, [&](auto lanes, int64_t i) {
+      const __m256 x = lanes.Load(a.in<float>(0) + i), square = _mm256_mul_ps(x, x);
+      const __m256 s = Gate(x, square), rest = _mm256_fnmadd_ps(s, s, s);
+      const __m256 slope = _mm256_fmadd_ps(_mm256_set1_ps(6.0F * kRoot * kCubic), square,
+                                           _mm256_set1_ps(2.0F * kRoot));
+      const __m256 d = _mm256_fmadd_ps(_mm256_mul_ps(x, rest), slope, s);
+      lanes.Store(a.out<float>(0) + i, _mm256_mul_ps(lanes.Load(a.in<float>(1) + i), d));
+    });
+  }
+
+ private:
+  const int64_t n_;
+};
+
+}  // namespace
+
+std::unique_ptr<Primitive> Gelu(const NodeSpec& node) {
+  return Fits(node) ? std::make_unique<GeluKernel>(node) : nullptr;
+}
+
+std::unique_ptr<Primitive> GeluGrad(const NodeSpec& node) {
+  return Fits(node) ? std::make_unique<GeluGradKernel>(node) : nullptr;
+}
+
+}  // namespace ringmaster::kernels::vector

@@ -1,0 +1,142 @@
+// Eight floats at a time: loads and stores of whole vectors and of what is left behind them, sums
+// in double, and the exponential. Internal to this folder, for files that are compiled for AVX2
+// and FMA.
+#ifndef RINGMASTER_RUNTIME_KERNELS_VECTOR_LANES_H_
+#define RINGMASTER_RUNTIME_KERNELS_VECTOR_LANES_H_
+
+#include <array>
+#include <cstdint>
+#include <immintrin.h>
+#include <limits>
+
+#pragma GCC push_options
+#pragma GCC target("avx2,fma")
+
+namespace ringmaster::kernels::vector {
+
+inline constexpr int64_t kLane = 8;
+
+// All eight.
+class Whole {
+ public:
+  __m256 Load(const float* from) const { return _mm256_loadu_ps(from); }
+  __m256 LoadOr(const float* from, __m256 /*rest*/) const { return _mm256_loadu_ps(from); }
+  void Store(float* to, __m256 values) const { _mm256_storeu_ps(to, values); }
+};
+
+// The first `count` of eight floats, 0 to 8. Memory behind them is not touched.
+class Part {
+ public:
+  explicit Part(int64_t count)
+      : all_(count == kLane),
+        mask_(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(kMasks.data() + kLane - count))) {
+  }
+
+  // Zeros behind the last.
+  __m256 Load(const float* from) const {
+    return all_ ? _mm256_loadu_ps(from) : _mm256_maskload_ps(from, mask_);
+  }
+  // Those of `rest` behind the last.
+  __m256 LoadOr(const float* from, __m256 rest) const {
+    return _mm256_blendv_ps(rest, _mm256_maskload_ps(from, mask_), _mm256_castsi256_ps(mask_));
+  }
+  void Store(float* to, __m256 values) const {
+    all_ ? _mm256_storeu_ps(to, values) : _mm256_maskstore_ps(to, mask_, values);
+  }
+
+ private:
+  static constexpr std::array<int32_t, 16> kMasks = {-1, -1, -1, -1, -1, -1, -1, -1};
+
+  bool all_;
+  __m256i mask_;
+};
+
+// Calls body(lanes, i) for each i in [0, n) at which eight elements begin, the last with a Part.
+template <typename Body>
+inline void ForLanes(int64_t n, const Body& body) {
+  int64_t i = 0;
+  for (; i + kLane <= n; i += kLane) body(Whole(), i);
+  if (i < n) body(Part(n - i), i);
+}
+
+inline __m256d LowDoubles(__m256 v) {
+  return _mm256_cvtps_pd(_mm256_castps256_ps128(v));
+}
+inline __m256d HighDoubles(__m256 v) {
+  return _mm256_cvtps_pd(_mm256_extractf128_ps(v, 1));
+}
+
+// A sum in double, lane by lane.
+class Sum {
+ public:
+  // Written out: the compiler makes its own for any processor.
+  Sum() : low_(_mm256_setzero_pd()), high_(_mm256_setzero_pd()) {}
+
+  void Add(__m256 v) {
+    low_ = _mm256_add_pd(low_, LowDoubles(v));
+    high_ = _mm256_add_pd(high_, HighDoubles(v));
+  }
+  void AddProduct(__m256 a, __m256 b) {
+    low_ = _mm256_fmadd_pd(LowDoubles(a), LowDoubles(b), low_);
+    high_ = _mm256_fmadd_pd(HighDoubles(a), HighDoubles(b), high_);
+  }
+  double Total() const {
+    std::array<double, 4> sums;
+    _mm256_storeu_pd(sums.data(), _mm256_add_pd(low_, high_));
+    return (sums[0] + sums[1]) + (sums[2] + sums[3]);
+  }
+
+ private:
+  __m256d low_, high_;
+};
+
+// Adds eight floats to eight doubles.
+inline void AddTo(double* to, __m256 v) {
+  _mm256_storeu_pd(to, _mm256_add_pd(_mm256_loadu_pd(to), LowDoubles(v)));
+  _mm256_storeu_pd(to + 4, _mm256_add_pd(_mm256_loadu_pd(to + 4), HighDoubles(v)));
+}
+
+// The largest of n floats; minus infinity for none.
+inline float Largest(const float* x, int64_t n) {
+  const __m256 least = _mm256_set1_ps(-std::numeric_limits<float>::infinity());
+  __m256 all = least;
+  ForLanes(n, [&](auto lanes, int64_t i) { all = _mm256_max_ps(lanes.LoadOr(x + i, least), all); });
+  std::array<float, kLane> each;
+  _mm256_storeu_ps(each.data(), all);
+  float largest = each[0];
+  for (const float one : each) largest = one > largest ? one : largest;
+  return largest;
+}
+
+// e^x. Cody and Waite's reduction by ln 2 in two parts and the polynomial of Cephes (Moshier:
+// "Methods and programs for mathematical functions", 1989; single/expf.c); the result is off by
+// less than 1e-7 of itself. 0 where it would be less than the smallest normal number; for x beyond
+// 88.37 that number's own; what is no number stays so.
+inline __m256 Exp(__m256 x) {
+  const __m256 least = _mm256_set1_ps(-87.33654F);
+  // The order of the operands lets pass what is no number.
+  const __m256 kept = _mm256_max_ps(least, _mm256_min_ps(_mm256_set1_ps(88.37F), x));
+  const __m256 whole = _mm256_round_ps(_mm256_mul_ps(kept, _mm256_set1_ps(1.44269504088896341F)),
+                                       _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+  __m256 r = _mm256_fnmadd_ps(whole, _mm256_set1_ps(0.693359375F), kept);
+  r = _mm256_fnmadd_ps(whole, _mm256_set1_ps(-2.12194440e-4F), r);
+  __m256 p = _mm256_set1_ps(1.9875691500e-4F);
+  p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(1.3981999507e-3F));
+  p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(8.3334519073e-3F));
+  p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(4.1665795894e-2F));
+  p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(1.6666665459e-1F));
+  p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(5.0000001201e-1F));
+  p = _mm256_fmadd_ps(p, _mm256_mul_ps(r, r), r);
+  p = _mm256_add_ps(p, _mm256_set1_ps(1.0F));
+  constexpr int kMantissa = 23, kBias = 127;
+  const __m256i power = _mm256_slli_epi32(
+      _mm256_add_epi32(_mm256_cvtps_epi32(whole), _mm256_set1_epi32(kBias)), kMantissa);
+  return _mm256_and_ps(_mm256_mul_ps(p, _mm256_castsi256_ps(power)),
+                       _mm256_cmp_ps(x, least, _CMP_NLT_UQ));
+}
+
+}  // namespace ringmaster::kernels::vector
+
+#pragma GCC pop_options
+
+#endif  // RINGMASTER_RUNTIME_KERNELS_VECTOR_LANES_H_

@@ -1,0 +1,127 @@
+// Softmax cross-entropy, made for tens of thousands of classes: a row of logits stays in the second
+// cache from its largest element to its probabilities.
+#include <cmath>
+#include <limits>
+
+#include "runtime/device/parallel.h"
+#include "runtime/kernels/vector/fit.h"
+#include "runtime/kernels/vector/lanes.h"
+#include "runtime/kernels/vector/vector.h"
+
+#pragma GCC target("avx2,fma")
+
+namespace ringmaster::kernels::vector {
+namespace {
+
+// (logits, labels) -> (sum of losses, number correct, probabilities).
+class LossKernel : public VectorPrimitive {
+ public:
+  explicit LossKernel(const NodeSpec& node)
+      : classes_(node.inputs[0].shape.dim(-1)),
+        rows_(node.inputs[1].shape.elements()),
+        smoothing_(node.attributes.Real("smoothing")) {}
+
+  size_t scratch_bytes() const override { return static_cast<size_t>(rows_) * sizeof(Row); }
+
+  void Run(const Arguments& a) override {
+    Row* results = static_cast<Row*>(a.scratch);
+    device::ParallelFor(rows_, classes_ * 2, [&](int64_t r) {
+      results[r] = RunRow(a.in<float>(0) + r * classes_, a.in<int32_t>(1)[r],
+                          a.out<float>(2) + r * classes_);
+    });
+    Row total{0, 0};
+    for (int64_t r = 0; r < rows_; ++r) {
+      total.loss += results[r].loss;
+      total.correct += results[r].correct;
+    }
+    *a.out<float>(0) = static_cast<float>(total.loss);
+    *a.out<float>(1) = static_cast<float>(total.correct);
+  }
+
+ private:
+  // A row's loss, and whether it was right.
+  struct Row {
+    double loss, correct;
+  };
+
+  Row RunRow(const float* logits, int32_t label, float* probabilities) const {
+    const float largest = Largest(logits, classes_);
+    const __m256 shift = _mm256_set1_ps(largest);
+    const __m256 nothing = _mm256_set1_ps(-std::numeric_limits<float>::infinity());
+    Sum exponentials;
+    ForLanes(classes_, [&](auto lanes, int64_t c) {
+      const __m256 e = Exp(_mm256_sub_ps(lanes.LoadOr(logits + c, nothing), shift));
+      exponentials.Add(e);
+      lanes.Store(probabilities + c, e);
+    });
+    const double sum = exponentials.Total();
+    const __m256 share = _mm256_set1_ps(static_cast<float>(1.0 / sum));
+    ForLanes(classes_, [&](auto lanes, int64_t c) {
+      lanes.Store(probabilities + c, _mm256_mul_ps(lanes.Load(probabilities + c), share));
+    });
+    if (label < 0 || label >= classes_) return {std::numeric_limits<double>::quiet_NaN(), 0};
+    const double loss = std::log(sum) + static_cast<double>(largest) - Aim(logits, label);
+    return {loss, IsFirstOf(largest, logits, label) ? 1.0 : 0.0};
+  }
+
+  // Whether the label's logit is the first that equals `largest`.
+  static bool IsFirstOf(float largest, const float* logits, int32_t label) {
+    if (logits[label] != largest) return false;
+    for (int32_t c = 0; c < label; ++c) {
+      if (logits[c] == largest) return false;
+    }
+    return true;
+  }
+
+  // The sum of the logits, each times its target.
+  double Aim(const float* logits, int32_t label) const {
+    const double at_label = static_cast<double>(logits[label]);
+    if (smoothing_ == 0) return at_label;
+    Sum sum;
+    ForLanes(classes_, [&](auto lanes, int64_t c) { sum.Add(lanes.Load(logits + c)); });
+    return (1.0 - smoothing_) * at_label +
+           smoothing_ * (sum.Total() / static_cast<double>(classes_));
+  }
+
+  const int64_t classes_, rows_;
+  const double smoothing_;
+};
+
+// (probabilities, labels, dloss) -> dlogits = dloss (p - target).
+class LossGradKernel : public VectorPrimitive {
+ public:
+  explicit LossGradKernel(const NodeSpec& node)
+      : classes_(node.inputs[0].shape.dim(-1)),
+        rows_(node.inputs[1].shape.elements()),
+        everywhere_(
+            static_cast<float>(node.attributes.Real("smoothing") / static_cast<double>(classes_))),
+        at_label_(static_cast<float>(1.0 - node.attributes.Real("smoothing")) + everywhere_) {}
+
+  void Run(const Arguments& a) override {
+    const float dloss = *a.in<float>(2);
+    device::ParallelFor(rows_, classes_, [&](int64_t r) {
+      const float* __restrict p = a.in<float>(0) + r * classes_;
+      float* __restrict dlogits = a.out<float>(0) + r * classes_;
+      const float everywhere = everywhere_;
+      for (int64_t c = 0; c < classes_; ++c) dlogits[c] = dloss * (p[c] - everywhere);
+      const int32_t label = a.in<int32_t>(1)[r];
+      if (label >= 0 && label < classes_) dlogits[label] = dloss * (p[label] - at_label_);
+    });
+  }
+
+ private:
+  const int64_t classes_, rows_;
+  const float everywhere_, at_label_;  // the target
+};
+
+}  // namespace
+
+std::unique_ptr<Primitive> SoftmaxCrossEntropy(const NodeSpec& node) {
+  return FitsWithIndices(node) ? std::make_unique<LossKernel>(node) : nullptr;
+}
+
+std::unique_ptr<Primitive> SoftmaxCrossEntropyGrad(const NodeSpec& node) {
+  return FitsWithIndices(node) ? std::make_unique<LossGradKernel>(node) : nullptr;
+}
+
+}  // namespace ringmaster::kernels::vector
