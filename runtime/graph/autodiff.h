@@ -11,6 +11,9 @@
 
 namespace ringmaster::graph {
 
+// The name of the first node that Differentiate adds; what comes after it is the backward pass.
+inline constexpr char kGradientSeed[] = "grad/seed";
+
 // Adds nodes that compute d(loss)/d(value) for each of `wrt`, and returns those values in the order
 // of `wrt`. `loss` is a scalar; where it is a sum over the samples of a shard, so are the
 // gradients. A value that the loss does not depend on gets a gradient of zeros. Backward nodes are

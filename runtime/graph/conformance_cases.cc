@@ -1,23 +1,10 @@
 #include "runtime/graph/conformance_cases.h"
 
-#include <cmath>
-
-#include <fmt/format.h>
-
-#include "runtime/tensor/random.h"
-
 namespace ringmaster::graph {
 namespace {
 
-constexpr uint64_t kSeed = 20240229;
 constexpr Conv2dOptions kSame3{{1, 1}, {1, 1}};
 constexpr PoolOptions kHalf{{2, 2}, {0, 0}};
-
-// In [-1, 1) without (-0.05, 0.05).
-double AwayFromZero(tensor::RandomStream& stream) {
-  const double v = 2.0 * static_cast<double>(tensor::ToUniform(stream.Next())) - 1.0;
-  return std::copysign(0.05 + 0.95 * std::abs(v), v);
-}
 
 // Two planes wide enough for blocked layouts, odd sizes, strides, no bias.
 ValueId ConvPadded(CaseBuilder& b) {
@@ -93,6 +80,22 @@ ValueId MatMulBoth(CaseBuilder& b) {
   return MatMul(b.graph(), b.Var({5, 4}), b.Var({3, 5}), true, true);
 }
 
+ValueId BatchMatMulPlain(CaseBuilder& b) {
+  return BatchMatMul(b.graph(), b.Var({2, 3, 4, 5}), b.Var({2, 3, 5, 6}));
+}
+ValueId BatchMatMulOne(CaseBuilder& b) {
+  return BatchMatMul(b.graph(), b.Var({4, 5}), b.Var({5, 3}));
+}
+ValueId BatchMatMulA(CaseBuilder& b) {
+  return BatchMatMul(b.graph(), b.Var({3, 5, 4}), b.Var({3, 5, 6}), true, false);
+}
+ValueId BatchMatMulB(CaseBuilder& b) {
+  return BatchMatMul(b.graph(), b.Var({3, 4, 5}), b.Var({3, 6, 5}), false, true);
+}
+ValueId BatchMatMulBoth(CaseBuilder& b) {
+  return BatchMatMul(b.graph(), b.Var({3, 5, 4}), b.Var({3, 6, 5}), true, true);
+}
+
 ValueId MaxPoolEven(CaseBuilder& b) {
   return MaxPool2d(b.graph(), b.Distinct({2, 3, 4, 6}), {2, 2}, kHalf);
 }
@@ -101,6 +104,10 @@ ValueId MaxPoolWide(CaseBuilder& b) {
 }
 ValueId MaxPoolOverlapping(CaseBuilder& b) {
   return MaxPool2d(b.graph(), b.Distinct({1, 2, 5, 5}), {3, 3}, {{2, 2}, {1, 1}});
+}
+// Rows of outputs with whole vectors, what is left of them, and windows that leave the image.
+ValueId MaxPoolOverlappingWide(CaseBuilder& b) {
+  return MaxPool2d(b.graph(), b.Distinct({1, 2, 8, 41}), {3, 3}, {{2, 2}, {1, 1}});
 }
 ValueId AvgPoolEven(CaseBuilder& b) {
   return AvgPool2d(b.graph(), b.Var({2, 3, 4, 6}), {2, 2}, kHalf);
@@ -133,11 +140,46 @@ ValueId GeluCase(CaseBuilder& b) {
 ValueId TanhCase(CaseBuilder& b) {
   return Tanh(b.graph(), b.Var({5, 9}));
 }
+ValueId SigmoidCase(CaseBuilder& b) {
+  return Sigmoid(b.graph(), b.Var({5, 9}));
+}
+ValueId SiluCase(CaseBuilder& b) {
+  return Silu(b.graph(), b.Var({5, 9}));
+}
+ValueId MultiplySame(CaseBuilder& b) {
+  return Multiply(b.graph(), b.Var({3, 4, 9}), b.Var({3, 4, 9}));
+}
+ValueId MultiplyRow(CaseBuilder& b) {
+  return Multiply(b.graph(), b.Var({3, 4, 5}), b.Var({5}));
+}
+ValueId MultiplyColumn(CaseBuilder& b) {
+  return Multiply(b.graph(), b.Var({3, 4, 5}), b.Var({4, 1}));
+}
+ValueId MultiplyItself(CaseBuilder& b) {
+  const ValueId x = b.Var({4, 7});
+  return Multiply(b.graph(), x, x);
+}
+ValueId TransposePair(CaseBuilder& b) {
+  const int64_t axes[] = {1, 0};
+  return Transpose(b.graph(), b.Var({37, 21}), axes);
+}
+ValueId TransposeHeads(CaseBuilder& b) {
+  const int64_t axes[] = {0, 2, 1, 3};
+  return Transpose(b.graph(), b.Var({2, 5, 3, 4}), axes);
+}
+ValueId TransposeAround(CaseBuilder& b) {
+  const int64_t axes[] = {2, 0, 1};
+  return Transpose(b.graph(), b.Var({3, 4, 5}), axes);
+}
 ValueId ScaleCase(CaseBuilder& b) {
   return Scale(b.graph(), b.Var({5, 9}), -1.75);
 }
 ValueId DropoutCase(CaseBuilder& b) {
   return Dropout(b.graph(), b.Var({kCaseSamples, 3, 7}), 0.4);
+}
+// More than one draw of eight blocks, and a last one that is not whole.
+ValueId DropoutWide(CaseBuilder& b) {
+  return Dropout(b.graph(), b.Var({kCaseSamples, 5, 15}), 0.25);
 }
 
 ValueId AddSame(CaseBuilder& b) {
@@ -164,6 +206,9 @@ ValueId SumToRow(CaseBuilder& b) {
 }
 ValueId SumToChannels(CaseBuilder& b) {
   return SumTo(b.graph(), b.Var({3, 4, 5, 2}), {4, 1, 1});
+}
+ValueId SumToFirst(CaseBuilder& b) {
+  return SumTo(b.graph(), b.Var({4, 3, 19}), {4, 1, 1});
 }
 ValueId SumToAlternating(CaseBuilder& b) {
   return SumTo(b.graph(), b.Var({3, 4, 5, 2}), {3, 1, 5, 1});
@@ -216,6 +261,17 @@ ValueId PadFirst(CaseBuilder& b) {
   return Pad(b.graph(), b.Var({2, 3}), before, after);
 }
 
+// Nodes of which the passes leave one.
+ValueId NothingButATurn(CaseBuilder& b) {
+  Graph& g = b.graph();
+  const int64_t turn[] = {1, 2, 0}, zeros[] = {0, 0, 0};
+  ValueId x = Dropout(g, Scale(g, b.Var({6, 3, 4}), 1.0), 0.0);
+  x = Transpose(g, Transpose(g, Transpose(g, x, turn), turn), turn);
+  x = Pad(g, Slice(g, Reshape(g, Flatten(g, x), {6, 4, 3}), zeros, {6, 4, 3}), zeros, zeros);
+  const ValueId ones = Scale(g, Constant(g, 0.5, {{3}, b.dtype()}), 2.0);
+  return Transpose(g, Multiply(g, Concat(g, {&x, 1}, 2), ones), turn);
+}
+
 ValueId BatchNormImages(CaseBuilder& b) {
   return BatchNorm(b.graph(), b.Var({4, 3, 2, 3}), b.Var({3}), b.Var({3}), 1e-5).y;
 }
@@ -236,6 +292,10 @@ ValueId LayerNormSequences(CaseBuilder& b) {
   return LayerNorm(b.graph(), b.Var({2, 3, 70}), b.Var({70}), b.Var({70}), 1e-5);
 }
 
+ValueId LayerNormManyRows(CaseBuilder& b) {
+  return LayerNorm(b.graph(), b.Var({5, 14, 37}), b.Var({37}), b.Var({37}), 1e-5);
+}
+
 ValueId EmbeddingCase(CaseBuilder& b) {
   return Embedding(b.graph(), b.Var({7, 5}), b.Indices({3, 6}, 7));
 }
@@ -246,17 +306,34 @@ ValueId AttentionHeads(CaseBuilder& b) {
   return CausalAttention(b.graph(), b.Var({2, 6, 36}), 3);
 }
 
+// Several blocks of queries, the last not whole, and heads that are no whole tiles.
+ValueId AttentionLong(CaseBuilder& b) {
+  return CausalAttention(b.graph(), b.Var({2, 101, 108}), 2);
+}
+ValueId AttentionWideHeads(CaseBuilder& b) {
+  return CausalAttention(b.graph(), b.Var({1, 50, 192}), 1);
+}
+
 ValueId LossOfClasses(CaseBuilder& b) {
   return SoftmaxCrossEntropy(b.graph(), b.Var({6, 10}), b.Indices({6}, 10)).loss;
 }
 ValueId LossOfSequences(CaseBuilder& b) {
   return SoftmaxCrossEntropy(b.graph(), b.Var({2, 5, 7}), b.Indices({2, 5}, 7)).loss;
 }
+ValueId LossOfManyClasses(CaseBuilder& b) {
+  return SoftmaxCrossEntropy(b.graph(), b.Var({5, 1003}), b.Indices({5}, 1003), 0.1).loss;
+}
 ValueId LossSmoothed(CaseBuilder& b) {
   return SoftmaxCrossEntropy(b.graph(), b.Var({6, 10}), b.Indices({6}, 10), 0.1).loss;
 }
 ValueId LossOfManyLabels(CaseBuilder& b) {
   return BinaryCrossEntropy(b.graph(), b.Var({5, 14}), b.Indices({5, 14}, 2)).loss;
+}
+ValueId SoftmaxCase(CaseBuilder& b) {
+  return Softmax(b.graph(), b.Var({4, 3, 7}));
+}
+ValueId SoftmaxWide(CaseBuilder& b) {
+  return Softmax(b.graph(), b.Var({3, 130}));
 }
 ValueId LogSoftmaxCase(CaseBuilder& b) {
   return LogSoftmax(b.graph(), b.Var({4, 3, 7}));
@@ -278,6 +355,92 @@ ValueId SmallConvolutionNetwork(CaseBuilder& b) {
       .loss;
 }
 
+ValueId NormOf(CaseBuilder& b, ValueId x) {
+  const int64_t channels = b.graph().shape(x).dim(1);
+  return BatchNorm(b.graph(), x, b.Var({channels}), b.Var({channels}), 1e-5).y;
+}
+ValueId BatchNormThenRelu(CaseBuilder& b) {
+  return Relu(b.graph(), NormOf(b, b.Var({4, 3, 3, 5})));
+}
+ValueId BatchNormOfFewPixelsThenRelu(CaseBuilder& b) {
+  return Relu(b.graph(), NormOf(b, b.Var({7, 3})));
+}
+ValueId BatchNormPlusThenRelu(CaseBuilder& b) {
+  return Relu(b.graph(), Add(b.graph(), b.Var({4, 3, 3, 5}), NormOf(b, b.Var({4, 3, 3, 5}))));
+}
+// Few channels; many, with a gradient that comes in the same blocks; groups; no bias.
+ValueId ConvThenRelu(CaseBuilder& b) {
+  return Relu(b.graph(), ConvPadded(b));
+}
+ValueId ConvWideThenRelu(CaseBuilder& b) {
+  const ValueId y = Relu(b.graph(), ConvWide(b));
+  return MaxPool2d(b.graph(), y, {2, 2}, kHalf);
+}
+ValueId ConvGroupedThenRelu(CaseBuilder& b) {
+  return Relu(b.graph(), ConvGrouped(b));
+}
+ValueId ConvWithoutBiasThenRelu(CaseBuilder& b) {
+  return Relu(b.graph(), ConvWithoutBias(b));
+}
+ValueId LinearThenRelu(CaseBuilder& b) {
+  return Relu(b.graph(), LinearPlain(b));
+}
+ValueId LinearWideThenRelu(CaseBuilder& b) {
+  return Relu(b.graph(), LinearWide(b));
+}
+ValueId LinearWithoutBiasThenRelu(CaseBuilder& b) {
+  return Relu(b.graph(), LinearWithoutBias(b));
+}
+// As in a ResNet: whatever follows the first convolution may stay in blocks to the pooling.
+ValueId ResidualBlock(CaseBuilder& b) {
+  Graph& g = b.graph();
+  const ValueId stem =
+      Relu(g, NormOf(b, Conv2d(g, b.Var({1, 64, 4, 4}), b.Var({16, 64, 3, 3}), ValueId{}, kSame3)));
+  const ValueId x = MaxPool2d(g, stem, {3, 3}, {{2, 2}, {1, 1}});
+  ValueId y = Relu(g, NormOf(b, Conv2d(g, x, b.Var({64, 16, 3, 3}), ValueId{}, kSame3)));
+  y = NormOf(b, Conv2d(g, y, b.Var({16, 64, 3, 3}), ValueId{}, kSame3));
+  return AdaptiveAvgPool2d(g, Relu(g, Add(g, y, x)), {1, 1});
+}
+// As in a DenseNet: parts side by side, of which later layers see all. Windows of more than 512
+// elements are no kernel's of ours, so that the library's convolutions ask for blocks.
+ValueId DenseBlock(CaseBuilder& b) {
+  Graph& g = b.graph();
+  const ValueId x =
+      Tanh(g, Conv2d(g, b.Var({1, 3, 3, 3}), b.Var({64, 3, 3, 3}), b.Var({64}), kSame3));
+  const ValueId grown = Conv2d(g, NormOf(b, x), b.Var({16, 64, 3, 3}), b.Var({16}), kSame3);
+  const ValueId both[] = {x, grown};
+  const ValueId joined = NormOf(b, Concat(g, both, 1));
+  const ValueId y = Conv2d(g, joined, b.Var({16, 80, 3, 3}), b.Var({16}), kSame3);
+  return Scale(g, AvgPool2d(g, y, {2, 2}, {}), 1.5);
+}
+// Channels that fill no block, beside such that do.
+ValueId OddChannels(CaseBuilder& b) {
+  Graph& g = b.graph();
+  const ValueId x = b.Var({1, 64, 3, 2});
+  const ValueId odd = Conv2d(g, x, b.Var({20, 64, 3, 3}), ValueId{}, kSame3),
+                even = Conv2d(g, x, b.Var({16, 64, 3, 3}), b.Var({16}), kSame3);
+  const ValueId both[] = {Relu(g, even), Relu(g, odd)};
+  return Concat(g, both, 1);
+}
+// As above, where a part of what the last convolution sees ends within a block.
+ValueId OddPartsOfBlocks(CaseBuilder& b) {
+  Graph& g = b.graph();
+  const ValueId parts[] = {b.Var({2, 16, 3, 3}), b.Var({2, 4, 3, 3}), b.Var({2, 44, 3, 3})};
+  return Conv2d(g, Relu(g, Concat(g, parts, 1)), b.Var({16, 64, 3, 3}), b.Var({16}), kSame3);
+}
+
+// Attention that sees everything, of two heads, made of its parts.
+ValueId AttentionOfParts(CaseBuilder& b) {
+  Graph& g = b.graph();
+  const int64_t heads_first[] = {0, 2, 1, 3};
+  const auto heads = [&](ValueId x) {
+    return Transpose(g, Reshape(g, x, {2, 5, 2, 3}), heads_first);
+  };
+  const ValueId queries = heads(b.Var({2, 5, 6})), keys = heads(b.Var({2, 5, 6})),
+                values = heads(b.Var({2, 5, 6}));
+  const ValueId shares = Softmax(g, Scale(g, BatchMatMul(g, queries, keys, false, true), 0.5));
+  return Transpose(g, BatchMatMul(g, shares, values), heads_first);
+}
 ValueId SmallTransformer(CaseBuilder& b) {
   Graph& g = b.graph();
   ValueId h = Add(g, Embedding(g, b.Var({11, 8}), b.Indices({kCaseSamples, 5}, 11)), b.Var({5, 8}));
@@ -294,57 +457,6 @@ ValueId SmallTransformer(CaseBuilder& b) {
 }
 
 }  // namespace
-
-template <typename Draw>
-ValueId CaseBuilder::Add(const Shape& shape, bool differentiate, const Draw& draw) {
-  const std::string name = fmt::format("v{}", sources_.size());
-  tensor::RandomStream stream({.seed = kSeed, .op = tensor::StreamOf(name)});
-  tensor::Tensor t(shape, dtype_);
-  for (int64_t i = 0; i < t.elements(); ++i) {
-    const double v = draw(stream, i);
-    if (dtype_ == DType::kF64) {
-      t.data<double>()[i] = v;
-    } else {
-      t.data<float>()[i] = static_cast<float>(v);
-    }
-  }
-  const ValueId id =
-      differentiate ? graph_.Parameter(name, shape, dtype_) : graph_.Input(name, shape, dtype_);
-  sources_.push_back({id, std::move(t), differentiate});
-  return id;
-}
-
-ValueId CaseBuilder::Var(const Shape& shape) {
-  return Add(shape, true, [](tensor::RandomStream& s, int64_t) { return AwayFromZero(s); });
-}
-
-ValueId CaseBuilder::Fixed(const Shape& shape) {
-  return Add(shape, false, [](tensor::RandomStream& s, int64_t) { return AwayFromZero(s); });
-}
-
-ValueId CaseBuilder::Positive(const Shape& shape) {
-  return Add(shape, false,
-             [](tensor::RandomStream& s, int64_t) { return std::abs(AwayFromZero(s)); });
-}
-
-ValueId CaseBuilder::Distinct(const Shape& shape) {
-  const auto order =
-      tensor::Permutation(static_cast<uint32_t>(shape.elements()), kSeed, sources_.size());
-  return Add(shape, true, [&](tensor::RandomStream&, int64_t i) {
-    return 0.1 * static_cast<double>(order[static_cast<size_t>(i)]) - 1.0;
-  });
-}
-
-ValueId CaseBuilder::Indices(const Shape& shape, int32_t bound) {
-  const std::string name = fmt::format("v{}", sources_.size());
-  tensor::RandomStream stream({.seed = kSeed, .op = tensor::StreamOf(name)});
-  tensor::Tensor t(shape, DType::kI32);
-  for (int32_t& v : t.span<int32_t>())
-    v = static_cast<int32_t>(stream.Below(static_cast<uint32_t>(bound)));
-  const ValueId id = graph_.Input(name, shape, DType::kI32);
-  sources_.push_back({id, std::move(t), false});
-  return id;
-}
 
 const std::vector<Case>& ConformanceCases() {
   static const std::vector<Case> cases = {
@@ -369,9 +481,15 @@ const std::vector<Case>& ConformanceCases() {
       {"MatMulTransposedA", MatMulA},
       {"MatMulTransposedB", MatMulB},
       {"MatMulTransposedBoth", MatMulBoth},
+      {"BatchMatMul", BatchMatMulPlain},
+      {"BatchMatMulOfOnePair", BatchMatMulOne},
+      {"BatchMatMulTransposedA", BatchMatMulA},
+      {"BatchMatMulTransposedB", BatchMatMulB},
+      {"BatchMatMulTransposedBoth", BatchMatMulBoth},
       {"MaxPoolEven", MaxPoolEven},
       {"MaxPoolWide", MaxPoolWide},
       {"MaxPoolOverlapping", MaxPoolOverlapping},
+      {"MaxPoolOverlappingWide", MaxPoolOverlappingWide},
       {"AvgPoolEven", AvgPoolEven},
       {"AvgPoolPadded", AvgPoolPadded},
       {"AvgPoolPaddingNotCounted", AvgPoolPaddingNotCounted},
@@ -382,8 +500,18 @@ const std::vector<Case>& ConformanceCases() {
       {"Relu", ReluCase},
       {"Gelu", GeluCase},
       {"Tanh", TanhCase},
+      {"Sigmoid", SigmoidCase},
+      {"Silu", SiluCase},
+      {"MultiplySame", MultiplySame},
+      {"MultiplyRow", MultiplyRow},
+      {"MultiplyColumn", MultiplyColumn},
+      {"MultiplyItself", MultiplyItself},
+      {"TransposePair", TransposePair},
+      {"TransposeHeads", TransposeHeads},
+      {"TransposeAround", TransposeAround},
       {"Scale", ScaleCase},
       {"Dropout", DropoutCase},
+      {"DropoutWide", DropoutWide},
       {"AddSame", AddSame},
       {"AddRow", AddRow},
       {"AddColumn", AddColumn},
@@ -392,6 +520,7 @@ const std::vector<Case>& ConformanceCases() {
       {"AddItself", AddItself},
       {"SumToRow", SumToRow},
       {"SumToChannels", SumToChannels},
+      {"SumToFirst", SumToFirst},
       {"SumToAlternating", SumToAlternating},
       {"SumAll", SumAllCase},
       {"Reshape", ReshapeCase},
@@ -405,23 +534,45 @@ const std::vector<Case>& ConformanceCases() {
       {"SliceEverywhere", SliceEverywhere},
       {"PadImages", PadImages},
       {"PadFirst", PadFirst},
+      {"NothingButATurn", NothingButATurn},
       {"BatchNormImages", BatchNormImages},
       {"BatchNormWideImages", BatchNormWideImages},
       {"BatchNormFeatures", BatchNormFeatures},
       {"BatchNormInference", BatchNormInferenceCase},
       {"LayerNormRows", LayerNormRows},
       {"LayerNormSequences", LayerNormSequences},
+      {"LayerNormManyRows", LayerNormManyRows},
       {"Embedding", EmbeddingCase},
       {"AttentionOneHead", AttentionOneHead},
       {"AttentionHeads", AttentionHeads},
+      {"AttentionLong", AttentionLong},
+      {"AttentionWideHeads", AttentionWideHeads},
       {"LossOfClasses", LossOfClasses},
       {"LossOfSequences", LossOfSequences},
+      {"LossOfManyClasses", LossOfManyClasses},
       {"LossSmoothed", LossSmoothed},
       {"LossOfManyLabels", LossOfManyLabels},
+      {"Softmax", SoftmaxCase},
+      {"SoftmaxWide", SoftmaxWide},
       {"LogSoftmax", LogSoftmaxCase},
       {"Nll", NllCase},
       {"SquaredError", SquaredErrorCase},
       {"SmallConvolutionNetwork", SmallConvolutionNetwork},
+      {"BatchNormThenRelu", BatchNormThenRelu},
+      {"BatchNormOfFewPixelsThenRelu", BatchNormOfFewPixelsThenRelu},
+      {"BatchNormPlusThenRelu", BatchNormPlusThenRelu},
+      {"ConvThenRelu", ConvThenRelu},
+      {"ConvWideThenRelu", ConvWideThenRelu},
+      {"ConvGroupedThenRelu", ConvGroupedThenRelu},
+      {"ConvWithoutBiasThenRelu", ConvWithoutBiasThenRelu},
+      {"LinearThenRelu", LinearThenRelu},
+      {"LinearWideThenRelu", LinearWideThenRelu},
+      {"LinearWithoutBiasThenRelu", LinearWithoutBiasThenRelu},
+      {"ResidualBlock", ResidualBlock},
+      {"DenseBlock", DenseBlock},
+      {"OddChannels", OddChannels},
+      {"OddPartsOfBlocks", OddPartsOfBlocks},
+      {"AttentionOfParts", AttentionOfParts},
       {"SmallTransformer", SmallTransformer},
   };
   return cases;

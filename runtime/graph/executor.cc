@@ -51,7 +51,7 @@ using SlotsByName = std::map<std::string, size_t, std::less<>>;
 
 class FlatExecutor final : public Executor {
  public:
-  FlatExecutor(const Graph& graph, Plan plan);
+  explicit FlatExecutor(Plan plan);
 
   absl::Status Bind(std::string_view name, const Tensor& tensor) override;
   absl::Status BindOutput(std::string_view name, Tensor& tensor) override;
@@ -65,7 +65,7 @@ class FlatExecutor final : public Executor {
 
  private:
   void AddSlots(const Graph& graph);
-  void AddSteps(const Graph& graph, Plan& plan);
+  void AddSteps(Plan& plan);
   void Connect(const Plan& plan, ValueId value, const void** reader, void** writer);
   absl::Status BindSlot(const SlotsByName& slots, std::string_view what, std::string_view name,
                         const ValueSpec& spec, void* data);
@@ -87,12 +87,12 @@ class FlatExecutor final : public Executor {
   Profile* profile_ = nullptr;
 };
 
-FlatExecutor::FlatExecutor(const Graph& graph, Plan plan)
+FlatExecutor::FlatExecutor(Plan plan)
     : arena_(plan.arena.bytes),
       bytes_without_reuse_(plan.bytes_without_reuse),
       samples_(plan.samples) {
-  AddSlots(graph);
-  AddSteps(graph, plan);
+  AddSlots(plan.graph);
+  AddSteps(plan);
 }
 
 void FlatExecutor::AddSlots(const Graph& graph) {
@@ -107,10 +107,10 @@ void FlatExecutor::AddSlots(const Graph& graph) {
   for (const NamedValue& output : graph.outputs()) add(outputs_, output.name, output.value);
 }
 
-void FlatExecutor::AddSteps(const Graph& graph, Plan& plan) {
+void FlatExecutor::AddSteps(Plan& plan) {
   steps_.reserve(plan.steps.size());  // addresses into a step's lists are taken below
   for (PlannedStep& planned : plan.steps) {
-    const Node& node = graph.node(planned.node);
+    const Node& node = plan.graph.node(planned.node);
     Step& step = steps_.emplace_back();
     step.name = node.name;
     step.op = node.op->type;
@@ -237,6 +237,7 @@ void FlatExecutor::RunProfiled(const RunContext& context) {
     const auto begin = std::chrono::steady_clock::now();
     RunStep(steps_[i], context);
     profile_->ops[i].time += std::chrono::steady_clock::now() - begin;
+    profile_->ops[i].begin = begin;
     for (const std::function<void()>& call : steps_[i].then) call();
   }
 }
@@ -262,12 +263,10 @@ std::vector<std::string> FlatExecutor::ImplementationNames() const {
 
 absl::StatusOr<std::unique_ptr<Executor>> Executor::Compile(const Graph& graph,
                                                             const CompileOptions& options) {
-  RM_RETURN_IF_ERROR(graph.status());
-  device::AdoptThreadCount();
-  RM_ASSIGN_OR_RETURN(Plan plan, MakePlan(graph, options.kernels, options.reuse_memory));
+  RM_ASSIGN_OR_RETURN(Plan plan, MakePlan(graph, options));
   const size_t bytes = plan.arena.bytes;
   try {
-    return std::unique_ptr<Executor>(std::make_unique<FlatExecutor>(graph, std::move(plan)));
+    return std::unique_ptr<Executor>(std::make_unique<FlatExecutor>(std::move(plan)));
   } catch (const std::bad_alloc&) {
     return absl::ResourceExhaustedError(
         fmt::format("the graph needs {} bytes of memory for its values; the system has none left "

@@ -1,10 +1,11 @@
 // Executor: a graph made ready to run, again and again, on this thread's device.
 //
-// Compile does all the thinking: it drops nodes that no output needs, picks the first kernel that
-// fits each node, plans one arena in which values with disjoint lives share memory, and writes a
-// flat list of primitives with their pointers. Run walks that list: it looks nothing up, and
-// allocates nothing of ours after the first call. (oneDNN's own execute call makes a small table of
-// its arguments on the heap.)
+// Compile does all the thinking: it drops nodes that no output needs, computes equal ones once,
+// fuses ops and chooses layouts (passes/passes.h), picks the first kernel that fits each node,
+// plans one arena in which values with disjoint lives share memory, and writes a flat list of
+// primitives with their pointers. Run walks that list: it looks nothing up, and allocates nothing
+// of ours after the first call. (oneDNN's own execute call makes a small table of its arguments on
+// the heap.)
 //
 // Forward and backward change nothing that lasts: parameters, states and inputs are memory that the
 // caller binds and that Run only reads; everything computed is an output, applied by the caller.
@@ -39,6 +40,15 @@ using kernels::RunContext;
 struct CompileOptions {
   // Which kernels may be chosen. Programs set it from RINGMASTER_FORCE_KERNELS.
   kernels::Selection kernels = kernels::Selection::kFastest;
+  // In which layout images lie between ops that take it; values from outside and outputs are
+  // row-major always.
+  tensor::Layout images = kernels::FastestImageLayout();
+  // Whether the passes run that leave out and join nodes (passes/passes.h), which changes no bit of
+  // an output. Off only to look for faults of theirs.
+  bool optimise = true;
+  // Bytes that the arena may take; 0: as many as it likes. Where it would take more, cheap nodes
+  // are computed again on the way back instead of kept (passes/recompute.h), which changes no bit.
+  size_t memory_budget = 0;
   // Whether values with disjoint lives share memory. Off only to look for faults of the planner.
   bool reuse_memory = true;
 };
@@ -50,7 +60,8 @@ class Executor {
   //   graph.status()      when the graph has an error
   //   kInvalidArgument    the graph has no outputs
   //   kUnimplemented      no kernel fits a node; the message names the node and its shapes
-  //   kResourceExhausted  there is no memory for its values; the message says how much it takes
+  //   kResourceExhausted  there is no memory for its values, or they do not fit into the budget; it
+  //                       says how much they take
   static absl::StatusOr<std::unique_ptr<Executor>> Compile(const Graph& graph,
                                                            const CompileOptions& options);
 

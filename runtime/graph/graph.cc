@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "common/status.h"
+#include "runtime/graph/dump.h"
 #include "runtime/graph/op_definition.h"
 
 namespace ringmaster::graph {
@@ -40,16 +41,18 @@ std::string ProblemOf(const Shape& shape) {
   return "";
 }
 
+std::string ProblemOf(const ValueSpec& spec) {
+  if (std::string problem = ProblemOf(spec.shape); !problem.empty()) return problem;
+  if (spec.layout == Layout::kRowMajor) return "";
+  if (spec.shape.rank() == 4 && spec.shape.dim(1) % static_cast<int64_t>(spec.layout) == 0)
+    return "";
+  return "only channels of [N, C, H, W] lie in blocks, and in whole ones";
+}
+
 std::string SpecsToText(std::span<const ValueSpec> specs) {
   std::string text;
   for (const ValueSpec& spec : specs) text += (text.empty() ? "" : ", ") + spec.ToString();
   return text;
-}
-
-// How a value is referred to: by its name when it comes from outside, else by its number.
-std::string Reference(const Graph& graph, ValueId id) {
-  const Value& value = graph.value(id);
-  return value.kind == ValueKind::kComputed ? fmt::format("%{}", id.index) : value.name;
 }
 
 std::string NodeToText(const Graph& graph, const Node& node) {
@@ -67,6 +70,11 @@ std::string NodeToText(const Graph& graph, const Node& node) {
 }
 
 }  // namespace
+
+std::string Reference(const Graph& graph, ValueId id) {
+  const Value& value = graph.value(id);
+  return value.kind == ValueKind::kComputed ? fmt::format("%{}", id.index) : value.name;
+}
 
 ValueId Graph::Input(std::string_view name, const Shape& shape, DType dtype) {
   return Declare(name, shape, dtype, ValueKind::kInput);
@@ -149,8 +157,9 @@ absl::Status Graph::TryAdd(Node node, std::vector<ValueId>* outputs) {
         specs.status().code(),
         fmt::format("{}; inputs: {}", Message(specs.status()), SpecsToText(inputs)));
   }
+  specs->front().layout = static_cast<Layout>(node.attributes.Int(kLayoutAttribute));
   for (const ValueSpec& spec : *specs) {
-    if (const std::string problem = ProblemOf(spec.shape); !problem.empty()) {
+    if (const std::string problem = ProblemOf(spec); !problem.empty()) {
       return absl::InvalidArgumentError(fmt::format("the result would be {}: {}; inputs: {}",
                                                     spec.ToString(), problem, SpecsToText(inputs)));
     }
@@ -190,6 +199,13 @@ void Graph::MarkOutput(std::string_view name, ValueId value) {
 
 void Graph::Fail(const absl::Status& status) {
   if (status_.ok()) status_ = status;
+}
+
+std::vector<ValueSpec> Graph::specs(std::span<const ValueId> ids) const {
+  std::vector<ValueSpec> specs;
+  specs.reserve(ids.size());
+  for (const ValueId id : ids) specs.push_back(spec(id));
+  return specs;
 }
 
 std::vector<ValueId> Graph::OfKind(ValueKind kind) const {

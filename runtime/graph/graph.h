@@ -35,10 +35,15 @@ namespace ringmaster::graph {
 
 using kernels::Attributes;
 using tensor::DType;
+using tensor::Layout;
 using tensor::Shape;
 using tensor::ValueSpec;
 
 struct OpDefinition;
+
+// A node's attribute that says how its first output lies in memory: a tensor::Layout as an integer.
+// Absent: row-major, as all other outputs are. Models leave it to passes/choose_layouts.cc.
+inline constexpr std::string_view kLayoutAttribute = "layout";
 
 // Names a value of one graph. Default-constructed: no value.
 struct ValueId {
@@ -108,6 +113,7 @@ class Graph {
   // Of a valid id of this graph.
   const Value& value(ValueId id) const { return values_[static_cast<size_t>(id.index)]; }
   const ValueSpec& spec(ValueId id) const { return value(id).spec; }
+  std::vector<ValueSpec> specs(std::span<const ValueId> ids) const;
   // The shape, or a scalar's for an invalid id, so that code that builds a model can go on after an
   // error.
   Shape shape(ValueId id) const { return id.valid() ? spec(id).shape : Shape(); }

@@ -42,6 +42,33 @@ TEST(GraphTest, TheFirstErrorSticksAndLaterCallsDoNothing) {
   EXPECT_TRUE(g.nodes().empty());
 }
 
+TEST(GraphTest, AShapeThatDoesNotFitIsSaidWithWhatIsWrong) {
+  const auto problem = [](const auto& add) {
+    Graph g;
+    add(g, g.Input("x", {2, 3, 4}, DType::kF32));
+    return Message(g.status());
+  };
+  EXPECT_EQ(problem([](Graph& g, ValueId x) { BatchMatMul(g, x, x, false, false, "p"); }),
+            "p (batch_matmul): cannot multiply [3, 4] by [3, 4]; inputs: f32[2, 3, 4], f32[2, 3, "
+            "4]");
+  EXPECT_EQ(problem([](Graph& g, ValueId x) {
+              BatchMatMul(g, x, Reshape(g, x, {4, 3, 2}), true, false, "p");
+            }),
+            "p (batch_matmul): the axes before the matrices' differ; inputs: f32[2, 3, 4], f32[4, "
+            "3, 2]");
+  for (const std::vector<int64_t>& axes :
+       std::vector<std::vector<int64_t>>{{0, 1}, {0, 1, 1}, {0, 1, 3}, {0, -1, 2}, {0, 1, 2, 3}}) {
+    EXPECT_TRUE(problem([&](Graph& g, ValueId x) {
+                  Transpose(g, x, axes, "t");
+                }).starts_with("t (transpose): ["));
+  }
+  EXPECT_EQ(problem([](Graph& g, ValueId x) {
+              const int64_t axes[] = {0, 1, 1};
+              Transpose(g, x, axes, "t");
+            }),
+            "t (transpose): [0, 1, 1] is no order of [2, 3, 4]'s 3 axes; inputs: f32[2, 3, 4]");
+}
+
 TEST(GraphTest, NodesGetNamesThatAreUnique) {
   Graph g;
   const ValueId x = g.Input("x", {2}, DType::kF32);

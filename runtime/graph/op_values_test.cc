@@ -229,6 +229,30 @@ TEST_P(OpValuesTest, AttentionSeesOnlyThePastAndItself) {
   ExpectNear(y[0], {3, 6, 14});
 }
 
+TEST_P(OpValuesTest, TransposeOrdersAxesAndProductsOfElementsBroadcast) {
+  const auto y = Compute({{"x", {2, 3}, {1, 2, 3, 4, 5, 6}}, {"b", {3, 1}, {10, 20, 30}}},
+                         [](Graph& g, const auto& v) {
+                           const int64_t axes[] = {1, 0};
+                           const ValueId turned = Transpose(g, v[0], axes);
+                           return std::vector{turned, Multiply(g, turned, v[1])};
+                         });
+  ExpectNear(y[0], {1, 4, 2, 5, 3, 6});
+  ExpectNear(y[1], {10, 40, 40, 100, 90, 180});
+}
+
+TEST_P(OpValuesTest, SoftmaxSharesOutARowHoweverLargeItsElements) {
+  const auto y = Compute({{"x", {2, 2}, {1000, 1000, 0, -std::log(3.0F)}}},
+                         [](Graph& g, const auto& v) { return std::vector{Softmax(g, v[0])}; });
+  ExpectNear(y[0], {0.5, 0.5, 0.75, 0.25});
+}
+
+TEST_P(OpValuesTest, ABatchOfProductsIsEachPairsOwn) {
+  const auto y =
+      Compute({{"a", {2, 1, 2}, {1, 2, 3, 4}}, {"b", {2, 2, 1}, {5, 6, 7, 8}}},
+              [](Graph& g, const auto& v) { return std::vector{BatchMatMul(g, v[0], v[1])}; });
+  ExpectNear(y[0], {1 * 5 + 2 * 6, 3 * 7 + 4 * 8});
+}
+
 INSTANTIATE_TEST_SUITE_P(Kernels, OpValuesTest,
                          ::testing::Values(kernels::Selection::kReference,
                                            kernels::Selection::kFastest),

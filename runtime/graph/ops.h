@@ -26,6 +26,11 @@ ValueId Linear(Graph& g, ValueId x, ValueId weight, ValueId bias, std::string_vi
 ValueId MatMul(Graph& g, ValueId a, ValueId b, bool transpose_a = false, bool transpose_b = false,
                std::string_view name = "");
 
+// As many products as the leading axes, which are alike, have places: a [..., m, k] times
+// b [..., k, n] is [..., m, n]. Either operand's matrices may be given transposed.
+ValueId BatchMatMul(Graph& g, ValueId a, ValueId b, bool transpose_a = false,
+                    bool transpose_b = false, std::string_view name = "");
+
 // In pixels, {height, width}.
 struct Conv2dOptions {
   std::array<int64_t, 2> stride = {1, 1};
@@ -68,8 +73,14 @@ ValueId Relu(Graph& g, ValueId x, std::string_view name = "");
 // The tanh form, as GPT-2 has it: x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))).
 ValueId Gelu(Graph& g, ValueId x, std::string_view name = "");
 ValueId Tanh(Graph& g, ValueId x, std::string_view name = "");
+// 1 / (1 + exp(-x)).
+ValueId Sigmoid(Graph& g, ValueId x, std::string_view name = "");
+// x times its sigmoid (Elfwing, Uchibe, Doya: "Sigmoid-weighted linear units", 2017).
+ValueId Silu(Graph& g, ValueId x, std::string_view name = "");
 // a + b; b's shape is broadcast to a's as in NumPy (never the other way about).
 ValueId Add(Graph& g, ValueId a, ValueId b, std::string_view name = "");
+// a * b, element by element; b is broadcast as in Add.
+ValueId Multiply(Graph& g, ValueId a, ValueId b, std::string_view name = "");
 // x times a constant.
 ValueId Scale(Graph& g, ValueId x, double factor, std::string_view name = "");
 
@@ -87,6 +98,8 @@ ValueId Constant(Graph& g, double value, const ValueSpec& spec, std::string_view
 ValueId Reshape(Graph& g, ValueId x, const Shape& shape, std::string_view name = "");
 // [N, ...] to [N, product of the rest].
 ValueId Flatten(Graph& g, ValueId x, std::string_view name = "");
+// x with its axes in another order: axis i of the result is x's axes[i]. Any type.
+ValueId Transpose(Graph& g, ValueId x, std::span<const int64_t> axes, std::string_view name = "");
 // The inputs side by side along `axis`; their other extents are alike. Any type.
 ValueId Concat(Graph& g, std::span<const ValueId> inputs, int axis, std::string_view name = "");
 // The box of `size` whose first element is x's at `begin`. Any type.
@@ -127,6 +140,9 @@ ValueId Embedding(Graph& g, ValueId table, ValueId indices, std::string_view nam
 // and values side by side, each of `heads` heads of D/heads; the result is [B, T, D], before the
 // output projection. Scores are scaled by 1/sqrt(D/heads).
 ValueId CausalAttention(Graph& g, ValueId qkv, int64_t heads, std::string_view name = "");
+
+// exp(x) divided by the sum of the exponentials, over the last axis.
+ValueId Softmax(Graph& g, ValueId x, std::string_view name = "");
 
 // --- Loss --------------------------------------------------------------------------------------
 

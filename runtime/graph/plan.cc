@@ -1,29 +1,22 @@
 #include "runtime/graph/plan.h"
 
 #include <algorithm>
+#include <functional>
+#include <map>
+#include <string>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "common/status.h"
+#include "runtime/device/threads.h"
 #include "runtime/graph/op_definition.h"
+#include "runtime/graph/passes/passes.h"
+#include "runtime/graph/passes/recompute.h"
+#include "runtime/graph/passes/uses.h"
 
 namespace ringmaster::graph {
 namespace {
-
-// By node: whether an output depends on it.
-std::vector<bool> LiveNodes(const Graph& graph) {
-  std::vector<bool> live(graph.nodes().size(), false);
-  const auto mark = [&](ValueId id) {
-    if (const int32_t producer = graph.value(id).producer; producer >= 0)
-      live[static_cast<size_t>(producer)] = true;
-  };
-  for (const NamedValue& output : graph.outputs()) mark(output.value);
-  for (size_t i = live.size(); i-- > 0;) {
-    if (!live[i]) continue;
-    for (const ValueId input : graph.nodes()[i].inputs) mark(input);
-  }
-  return live;
-}
 
 std::vector<int32_t> Roots(const Graph& graph) {
   std::vector<int32_t> roots(graph.values().size());
@@ -37,17 +30,11 @@ std::vector<int32_t> Roots(const Graph& graph) {
   return roots;
 }
 
-std::vector<ValueSpec> SpecsOf(const Graph& graph, std::span<const ValueId> ids) {
-  std::vector<ValueSpec> specs;
-  for (const ValueId id : ids) specs.push_back(graph.spec(id));
-  return specs;
-}
-
 absl::StatusOr<std::unique_ptr<kernels::Primitive>> PrepareNode(const Graph& graph,
                                                                 const Node& node,
                                                                 kernels::Selection selection) {
-  const std::vector<ValueSpec> inputs = SpecsOf(graph, node.inputs),
-                               outputs = SpecsOf(graph, node.outputs);
+  const std::vector<ValueSpec> inputs = graph.specs(node.inputs),
+                               outputs = graph.specs(node.outputs);
   auto primitive = kernels::Prepare({node.op->type, node.attributes, inputs, outputs}, selection);
   if (primitive != nullptr) return primitive;
   std::string specs;
@@ -71,9 +58,9 @@ absl::Status NoteSamples(const Graph& graph, const Node& node, int64_t* samples)
 // Collects lifetimes of values and of scratch memory, then places them all in one arena.
 class MemoryPlanner {
  public:
-  MemoryPlanner(const Graph& graph, Plan& plan)
-      : graph_(graph), plan_(plan), life_of_(graph.values().size(), -1) {
-    for (const NamedValue& output : graph.outputs()) outputs_.push_back(output.value.index);
+  explicit MemoryPlanner(Plan& plan)
+      : graph_(plan.graph), plan_(plan), life_of_(graph_.values().size(), -1) {
+    for (const NamedValue& output : graph_.outputs()) outputs_.push_back(output.value.index);
   }
 
   void Place(bool reuse) {
@@ -116,23 +103,51 @@ class MemoryPlanner {
   std::vector<size_t> scratch_life_;  // by step
 };
 
+// Primitives that a plan before this one has prepared, by the names of their nodes.
+using Prepared = std::map<std::string, std::unique_ptr<kernels::Primitive>, std::less<>>;
+
+absl::StatusOr<Plan> PlanOf(Graph graph, const CompileOptions& options, Prepared prepared) {
+  RM_RETURN_IF_ERROR(graph.status());
+  Plan plan{.graph = std::move(graph)};
+  plan.roots = Roots(plan.graph);
+  const Uses uses(plan.graph);
+  for (size_t i = 0; i < plan.graph.nodes().size(); ++i) {
+    const Node& node = plan.graph.nodes()[i];
+    if (!uses.IsLive(static_cast<int32_t>(i)) || node.op->alias) continue;
+    RM_RETURN_IF_ERROR(NoteSamples(plan.graph, node, &plan.samples));
+    PlannedStep& step = plan.steps.emplace_back(PlannedStep{.node = static_cast<int32_t>(i)});
+    if (const auto found = prepared.find(node.name); found != prepared.end()) {
+      step.primitive = std::move(found->second);
+      continue;
+    }
+    RM_ASSIGN_OR_RETURN(step.primitive, PrepareNode(plan.graph, node, options.kernels));
+  }
+  MemoryPlanner(plan).Place(options.reuse_memory);
+  return plan;
+}
+
+// The plan of the same with less memory.
+absl::StatusOr<Plan> WithinBudget(Plan plan, const CompileOptions& options) {
+  std::vector<size_t> scratch(plan.graph.nodes().size(), 0);
+  Prepared prepared;
+  for (PlannedStep& step : plan.steps) {
+    scratch[static_cast<size_t>(step.node)] = step.primitive->scratch_bytes();
+    prepared.emplace(plan.graph.node(step.node).name, std::move(step.primitive));
+  }
+  RM_ASSIGN_OR_RETURN(Graph graph, Recompute(plan.graph, scratch, options.memory_budget));
+  return PlanOf(std::move(graph), options, std::move(prepared));
+}
+
 }  // namespace
 
-absl::StatusOr<Plan> MakePlan(const Graph& graph, kernels::Selection selection, bool reuse_memory) {
-  if (graph.outputs().empty())
+absl::StatusOr<Plan> MakePlan(const Graph& original, const CompileOptions& options) {
+  RM_RETURN_IF_ERROR(original.status());
+  if (original.outputs().empty())
     return absl::InvalidArgumentError("the graph has no outputs: nothing to run");
-  Plan plan;
-  plan.roots = Roots(graph);
-  const std::vector<bool> live = LiveNodes(graph);
-  for (size_t i = 0; i < live.size(); ++i) {
-    const Node& node = graph.nodes()[i];
-    if (!live[i] || node.op->alias) continue;
-    RM_RETURN_IF_ERROR(NoteSamples(graph, node, &plan.samples));
-    RM_ASSIGN_OR_RETURN(auto primitive, PrepareNode(graph, node, selection));
-    plan.steps.push_back({.node = static_cast<int32_t>(i), .primitive = std::move(primitive)});
-  }
-  MemoryPlanner(graph, plan).Place(reuse_memory);
-  return plan;
+  device::AdoptThreadCount();
+  RM_ASSIGN_OR_RETURN(Plan plan, PlanOf(Optimise(original, options), options, {}));
+  if (options.memory_budget == 0 || plan.arena.bytes <= options.memory_budget) return plan;
+  return WithinBudget(std::move(plan), options);
 }
 
 }  // namespace ringmaster::graph

@@ -1,5 +1,5 @@
-// The executor's plan: which nodes run, by which kernels, and where their results lie. Internal to
-// graph/.
+// The executor's plan: what the passes make of a graph, which of its nodes run, by which kernels,
+// and where their results lie. Internal to graph/.
 #ifndef RINGMASTER_RUNTIME_GRAPH_PLAN_H_
 #define RINGMASTER_RUNTIME_GRAPH_PLAN_H_
 
@@ -10,6 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "runtime/graph/arena.h"
+#include "runtime/graph/executor.h"
 #include "runtime/graph/graph.h"
 #include "runtime/kernels/kernel.h"
 
@@ -22,6 +23,8 @@ struct PlannedStep {
 };
 
 struct Plan {
+  // What is run: the graph that was planned, after the passes.
+  Graph graph;
   std::vector<PlannedStep> steps;
   // By value: the value whose memory it uses (itself, unless an alias op made it).
   std::vector<int32_t> roots;
@@ -33,8 +36,9 @@ struct Plan {
   int64_t samples = 0;
 };
 
-// Errors as Executor::Compile has them.
-absl::StatusOr<Plan> MakePlan(const Graph& graph, kernels::Selection selection, bool reuse_memory);
+// Fixes the process's thread count, on which the choice of kernels may depend. Errors as
+// Executor::Compile has them.
+absl::StatusOr<Plan> MakePlan(const Graph& graph, const CompileOptions& options);
 
 }  // namespace ringmaster::graph
 

@@ -15,6 +15,7 @@ struct OpProfile {
   std::string op;              // "conv2d_grad_weight"
   std::string implementation;  // as in Executor::ImplementationNames
   std::chrono::nanoseconds time{};
+  std::chrono::steady_clock::time_point begin{};  // of the last run
 };
 
 // Sums over `runs` runs, in the order in which the primitives run. A value; not thread-safe.

@@ -3,24 +3,21 @@
 #include <fmt/format.h>
 
 #include "common/status.h"
-#include "runtime/device/threads.h"
 #include "runtime/graph/plan.h"
 
 namespace ringmaster::graph {
 
 absl::StatusOr<Requirements> RequirementsOf(const Graph& graph, const CompileOptions& options) {
-  RM_RETURN_IF_ERROR(graph.status());
-  device::AdoptThreadCount();
-  RM_ASSIGN_OR_RETURN(const Plan plan, MakePlan(graph, options.kernels, options.reuse_memory));
+  RM_ASSIGN_OR_RETURN(const Plan plan, MakePlan(graph, options));
   Requirements result{.arena_bytes = plan.arena.bytes};
   for (const PlannedStep& step : plan.steps) {
-    const Node& node = graph.node(step.node);
+    const Node& node = plan.graph.node(step.node);
     result.implementation_names.push_back(fmt::format("{}: {}", node.name, step.primitive->name()));
     for (const ValueId output : node.outputs) {
-      const size_t bytes = graph.spec(output).bytes();
+      const size_t bytes = plan.graph.spec(output).bytes();
       if (bytes <= result.largest_bytes) continue;
       result.largest_bytes = bytes;
-      result.largest = fmt::format("{} ({})", node.name, graph.spec(output).ToString());
+      result.largest = fmt::format("{} ({})", node.name, plan.graph.spec(output).ToString());
     }
   }
   return result;

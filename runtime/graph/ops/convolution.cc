@@ -33,6 +33,8 @@ absl::Status CheckGroups(const Shape& x, const Shape& w, int64_t groups) {
                             x.ToString(), x.dim(1), in_groups));
 }
 
+// With the attribute "relu", y is its positive part, as of batch norm. Gradients are of nodes
+// without it: they are built before the passes.
 Specs InferConv2d(const InferContext& context) {
   RM_RETURN_IF_ERROR(CheckReal(context, 2, 3));
   RM_RETURN_IF_ERROR(CheckRank(context, 0, 4, "x"));

@@ -11,6 +11,7 @@ extern const OpDefinition kAdaptiveAvgPool2dGrad;
 extern const OpDefinition kAdd;
 extern const OpDefinition kAvgPool2d;
 extern const OpDefinition kAvgPool2dGrad;
+extern const OpDefinition kBatchMatMul;
 extern const OpDefinition kBatchNorm;
 extern const OpDefinition kBatchNormGrad;
 extern const OpDefinition kBatchNormInference;
@@ -38,21 +39,28 @@ extern const OpDefinition kLogSoftmaxGrad;
 extern const OpDefinition kMatMul;
 extern const OpDefinition kMaxPool2d;
 extern const OpDefinition kMaxPool2dGrad;
+extern const OpDefinition kMultiply;
 extern const OpDefinition kNll;
 extern const OpDefinition kNllGrad;
 extern const OpDefinition kPad;
 extern const OpDefinition kRelu;
 extern const OpDefinition kReluGrad;
+extern const OpDefinition kReorder;
 extern const OpDefinition kReshape;
 extern const OpDefinition kScale;
+extern const OpDefinition kSigmoid;
+extern const OpDefinition kSigmoidGrad;
 extern const OpDefinition kSlice;
+extern const OpDefinition kSoftmax;
 extern const OpDefinition kSoftmaxCrossEntropy;
 extern const OpDefinition kSoftmaxCrossEntropyGrad;
+extern const OpDefinition kSoftmaxGrad;
 extern const OpDefinition kSquaredError;
 extern const OpDefinition kSquaredErrorGrad;
 extern const OpDefinition kSumTo;
 extern const OpDefinition kTanh;
 extern const OpDefinition kTanhGrad;
+extern const OpDefinition kTranspose;
 
 }  // namespace ringmaster::graph
 

@@ -1,4 +1,5 @@
-// Ops that work on each element alone: add, activations, scale, dropout, copy, constant.
+// Ops that work on each element alone: add, multiply, activations, scale, dropout, copy, reorder,
+// constant.
 #include <fmt/format.h>
 
 #include "runtime/graph/ops.h"
@@ -17,7 +18,7 @@ bool Broadcasts(const Shape& small, const Shape& large) {
   return true;
 }
 
-Specs InferAdd(const InferContext& context) {
+Specs InferBroadcast(const InferContext& context) {
   RM_RETURN_IF_ERROR(CheckReal(context, 2, 2));
   if (!Broadcasts(context.inputs[1].shape, context.inputs[0].shape)) {
     return Misfit("the second shape does not broadcast to the first");
@@ -32,6 +33,16 @@ void AddGradient(GradientContext& c) {
   const Shape shape = c.graph().shape(c.input(1));
   const bool same = shape == c.graph().shape(dy);
   c.SetGradient(1, same ? dy : SumTo(c.graph(), dy, shape, c.Name("b")));
+}
+
+void MultiplyGradient(GradientContext& c) {
+  Graph& g = c.graph();
+  const ValueId a = c.input(0), b = c.input(1), dy = c.output_gradient(0);
+  if (c.Needs(0)) c.SetGradient(0, Multiply(g, dy, b, c.Name("a")));
+  if (!c.Needs(1)) return;
+  const ValueId db = Multiply(g, dy, a, c.Name("b"));
+  const Shape shape = g.shape(b);
+  c.SetGradient(1, shape == g.shape(db) ? db : SumTo(g, db, shape, c.Name("b_sum")));
 }
 
 Specs InferSumTo(const InferContext& context) {
@@ -53,6 +64,16 @@ void ReluGradient(GradientContext& c) {
       0, c.graph().AddOne("relu_grad", {}, {c.output(0), c.output_gradient(0)}, c.Name("x")));
 }
 
+// (y, dy), or (y, dy, dy2) for the gradient dy + dy2.
+Specs InferReluGrad(const InferContext& context) {
+  const size_t inputs = context.inputs.size() == 3 ? 3 : 2;
+  RM_RETURN_IF_ERROR(CheckReal(context, inputs, inputs));
+  for (size_t i = 1; i < inputs; ++i) {
+    RM_RETURN_IF_ERROR(CheckShape(context, i, context.inputs[0].shape, fmt::format("input {}", i)));
+  }
+  return std::vector{context.inputs[0]};
+}
+
 void GeluGradient(GradientContext& c) {
   c.SetGradient(0,
                 c.graph().AddOne("gelu_grad", {}, {c.input(0), c.output_gradient(0)}, c.Name("x")));
@@ -61,6 +82,11 @@ void GeluGradient(GradientContext& c) {
 void TanhGradient(GradientContext& c) {
   c.SetGradient(
       0, c.graph().AddOne("tanh_grad", {}, {c.output(0), c.output_gradient(0)}, c.Name("x")));
+}
+
+void SigmoidGradient(GradientContext& c) {
+  c.SetGradient(
+      0, c.graph().AddOne("sigmoid_grad", {}, {c.output(0), c.output_gradient(0)}, c.Name("x")));
 }
 
 void ScaleGradient(GradientContext& c) {
@@ -100,14 +126,17 @@ Specs InferConstant(const InferContext& context) {
 
 }  // namespace
 
-constinit const OpDefinition kAdd{"add", 1, InferAdd, AddGradient};
+constinit const OpDefinition kAdd{"add", 1, InferBroadcast, AddGradient};
+constinit const OpDefinition kMultiply{"multiply", 1, InferBroadcast, MultiplyGradient};
 constinit const OpDefinition kSumTo{"sum_to", 1, InferSumTo, SumToGradient};
 constinit const OpDefinition kRelu{"relu", 1, InferSame, ReluGradient};
-constinit const OpDefinition kReluGrad{"relu_grad", 1, InferSamePair, nullptr};
+constinit const OpDefinition kReluGrad{"relu_grad", 1, InferReluGrad, nullptr};
 constinit const OpDefinition kGelu{"gelu", 1, InferSame, GeluGradient};
 constinit const OpDefinition kGeluGrad{"gelu_grad", 1, InferSamePair, nullptr};
 constinit const OpDefinition kTanh{"tanh", 1, InferSame, TanhGradient};
 constinit const OpDefinition kTanhGrad{"tanh_grad", 1, InferSamePair, nullptr};
+constinit const OpDefinition kSigmoid{"sigmoid", 1, InferSame, SigmoidGradient};
+constinit const OpDefinition kSigmoidGrad{"sigmoid_grad", 1, InferSamePair, nullptr};
 constinit const OpDefinition kScale{"scale", 1, InferSame, ScaleGradient};
 constinit const OpDefinition kDropout{.type = "dropout",
                                       .output_count = 1,
@@ -115,10 +144,14 @@ constinit const OpDefinition kDropout{.type = "dropout",
                                       .gradient = DropoutGradient,
                                       .random = true};
 constinit const OpDefinition kCopy{"copy", 1, InferCopy, CopyGradient};
+constinit const OpDefinition kReorder{"reorder", 1, InferCopy, nullptr};
 constinit const OpDefinition kConstant{"constant", 1, InferConstant, nullptr};
 
 ValueId Add(Graph& g, ValueId a, ValueId b, std::string_view name) {
   return g.AddOne("add", {}, {a, b}, name);
+}
+ValueId Multiply(Graph& g, ValueId a, ValueId b, std::string_view name) {
+  return g.AddOne("multiply", {}, {a, b}, name);
 }
 ValueId Relu(Graph& g, ValueId x, std::string_view name) {
   return g.AddOne("relu", {}, {x}, name);
@@ -128,6 +161,15 @@ ValueId Gelu(Graph& g, ValueId x, std::string_view name) {
 }
 ValueId Tanh(Graph& g, ValueId x, std::string_view name) {
   return g.AddOne("tanh", {}, {x}, name);
+}
+
+ValueId Sigmoid(Graph& g, ValueId x, std::string_view name) {
+  return g.AddOne("sigmoid", {}, {x}, name);
+}
+
+ValueId Silu(Graph& g, ValueId x, std::string_view name) {
+  const std::string gate = name.empty() ? "" : std::string(name) + ".gate";
+  return Multiply(g, x, Sigmoid(g, x, gate), name);
 }
 
 ValueId Scale(Graph& g, ValueId x, double factor, std::string_view name) {

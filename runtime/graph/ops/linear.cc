@@ -34,24 +34,53 @@ Specs InferMatMul(const InferContext& context) {
   return std::vector{ValueSpec{result, context.inputs[0].dtype}};
 }
 
+// MatMul or BatchMatMul.
+using ProductFunction = ValueId (*)(Graph& g, ValueId a, ValueId b, bool transpose_a,
+                                    bool transpose_b, std::string_view name);
+
 // For C = A B: dA = dC B', dB = A' dC; each transposed operand swaps the roles.
-void MatMulGradient(GradientContext& c) {
+template <ProductFunction kProduct>
+void ProductGradient(GradientContext& c) {
   Graph& g = c.graph();
   const bool ta = c.attributes().Int("transpose_a") != 0,
              tb = c.attributes().Int("transpose_b") != 0;
   const ValueId a = c.input(0), b = c.input(1), dy = c.output_gradient(0);
   if (c.Needs(0)) {
-    const ValueId da =
-        ta ? MatMul(g, b, dy, tb, true, c.Name("a")) : MatMul(g, dy, b, false, !tb, c.Name("a"));
+    const ValueId da = ta ? kProduct(g, b, dy, tb, true, c.Name("a"))
+                          : kProduct(g, dy, b, false, !tb, c.Name("a"));
     c.SetGradient(0, ReshapeIfNeeded(g, da, g.shape(a), c.Name("a_shape")));
   }
   if (c.Needs(1)) {
-    const ValueId db =
-        tb ? MatMul(g, dy, a, true, ta, c.Name("b")) : MatMul(g, a, dy, !ta, false, c.Name("b"));
+    const ValueId db = tb ? kProduct(g, dy, a, true, ta, c.Name("b"))
+                          : kProduct(g, a, dy, !ta, false, c.Name("b"));
     c.SetGradient(1, ReshapeIfNeeded(g, db, g.shape(b), c.Name("b_shape")));
   }
 }
 
+Specs InferBatchMatMul(const InferContext& context) {
+  RM_RETURN_IF_ERROR(CheckReal(context, 2, 2));
+  const Shape &a = context.inputs[0].shape, &b = context.inputs[1].shape;
+  const int rank = a.rank();
+  if (rank < 2 || b.rank() != rank)
+    return Misfit("both operands need as many axes, two of them a matrix's");
+  for (int axis = 0; axis < rank - 2; ++axis) {
+    if (a.dim(axis) != b.dim(axis)) return Misfit("the axes before the matrices' differ");
+  }
+  const bool ta = context.attributes.Int("transpose_a") != 0,
+             tb = context.attributes.Int("transpose_b") != 0;
+  const Matrix left{a.dim(ta ? -1 : -2), a.dim(ta ? -2 : -1)};
+  const Matrix right{b.dim(tb ? -1 : -2), b.dim(tb ? -2 : -1)};
+  if (left.columns != right.rows) {
+    return Misfit(fmt::format("cannot multiply [{}, {}] by [{}, {}]", left.rows, left.columns,
+                              right.rows, right.columns));
+  }
+  std::vector<int64_t> dims = ToInts(a);
+  dims[dims.size() - 2] = left.rows;
+  dims[dims.size() - 1] = right.columns;
+  return std::vector{ValueSpec{Shape(dims), context.inputs[0].dtype}};
+}
+
+// With the attribute "relu", y is its positive part, as of convolutions.
 Specs InferLinear(const InferContext& context) {
   RM_RETURN_IF_ERROR(CheckReal(context, 2, 3));
   RM_RETURN_IF_ERROR(CheckRank(context, 1, 2, "weight"));
@@ -89,7 +118,9 @@ void ReshapeGradient(GradientContext& c) {
 
 }  // namespace
 
-constinit const OpDefinition kMatMul{"matmul", 1, InferMatMul, MatMulGradient};
+constinit const OpDefinition kMatMul{"matmul", 1, InferMatMul, ProductGradient<MatMul>};
+constinit const OpDefinition kBatchMatMul{"batch_matmul", 1, InferBatchMatMul,
+                                          ProductGradient<BatchMatMul>};
 constinit const OpDefinition kLinear{"linear", 1, InferLinear, LinearGradient};
 constinit const OpDefinition kReshape{.type = "reshape",
                                       .output_count = 1,
@@ -100,6 +131,13 @@ constinit const OpDefinition kReshape{.type = "reshape",
 ValueId MatMul(Graph& g, ValueId a, ValueId b, bool transpose_a, bool transpose_b,
                std::string_view name) {
   return g.AddOne("matmul",
+                  {{"transpose_a", int64_t{transpose_a}}, {"transpose_b", int64_t{transpose_b}}},
+                  {a, b}, name);
+}
+
+ValueId BatchMatMul(Graph& g, ValueId a, ValueId b, bool transpose_a, bool transpose_b,
+                    std::string_view name) {
+  return g.AddOne("batch_matmul",
                   {{"transpose_a", int64_t{transpose_a}}, {"transpose_b", int64_t{transpose_b}}},
                   {a, b}, name);
 }

@@ -1,4 +1,4 @@
-// Losses, and the log-softmax that one of them starts from.
+// Losses.
 #include <fmt/format.h>
 
 #include "runtime/graph/ops.h"
@@ -52,17 +52,6 @@ void BinaryGradient(GradientContext& c) {
                                  {c.input(0), c.input(1), c.output_gradient(0)}, c.Name("logits")));
 }
 
-Specs InferLogSoftmax(const InferContext& context) {
-  RM_RETURN_IF_ERROR(CheckReal(context, 1, 1));
-  if (context.inputs[0].shape.rank() < 1) return Misfit("x needs an axis of classes");
-  return std::vector{context.inputs[0]};
-}
-
-void LogSoftmaxGradient(GradientContext& c) {
-  c.SetGradient(0, c.graph().AddOne("log_softmax_grad", {}, {c.output(0), c.output_gradient(0)},
-                                    c.Name("x")));
-}
-
 Specs InferNll(const InferContext& context) {
   RM_RETURN_IF_ERROR(CheckClasses(context, "log-probabilities"));
   return std::vector{ScalarOf(context), ScalarOf(context)};
@@ -102,8 +91,6 @@ constinit const OpDefinition kBinaryCrossEntropy{"binary_cross_entropy", 2, Infe
                                                  BinaryGradient};
 constinit const OpDefinition kBinaryCrossEntropyGrad{"binary_cross_entropy_grad", 1, InferLikeFirst,
                                                      nullptr};
-constinit const OpDefinition kLogSoftmax{"log_softmax", 1, InferLogSoftmax, LogSoftmaxGradient};
-constinit const OpDefinition kLogSoftmaxGrad{"log_softmax_grad", 1, InferSamePair, nullptr};
 constinit const OpDefinition kNll{"nll", 2, InferNll, NllGradient};
 constinit const OpDefinition kNllGrad{"nll_grad", 1, InferFromAttribute, nullptr};
 constinit const OpDefinition kSquaredError{"squared_error", 1, InferSquaredError,
@@ -121,10 +108,6 @@ LossResult BinaryCrossEntropy(Graph& g, ValueId logits, ValueId labels, std::str
   const ValueId inputs[] = {logits, labels};
   const auto outputs = g.Add("binary_cross_entropy", {}, inputs, 2, name);
   return {outputs[0], outputs[1]};
-}
-
-ValueId LogSoftmax(Graph& g, ValueId x, std::string_view name) {
-  return g.AddOne("log_softmax", {}, {x}, name);
 }
 
 LossResult Nll(Graph& g, ValueId log_probabilities, ValueId labels, std::string_view name) {

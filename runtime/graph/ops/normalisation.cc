@@ -25,7 +25,13 @@ absl::Status CheckChannels(const InferContext& context, size_t inputs) {
   return absl::OkStatus();
 }
 
+// With the attribute "relu", y is its positive part; an addend like x is added before. Passes
+// (passes/fuse_relu.cc) make nodes of this kind, models do not.
 Specs InferBatchNorm(const InferContext& context) {
+  if (context.inputs.size() == 4) {
+    RM_RETURN_IF_ERROR(CheckShape(context, 3, context.inputs[0].shape, "the addend"));
+    return InferBatchNorm({context.attributes, context.inputs.first(3)});
+  }
   RM_RETURN_IF_ERROR(CheckChannels(context, 3));
   const ValueSpec statistic{{context.inputs[0].shape.dim(1)}, context.inputs[0].dtype};
   return std::vector{context.inputs[0], statistic, statistic};
@@ -81,6 +87,8 @@ void LayerNormGradient(GradientContext& c) {
 }  // namespace
 
 constinit const OpDefinition kBatchNorm{"batch_norm", 3, InferBatchNorm, BatchNormGradient};
+// (x, gamma, mean, variance, dy), or with the attribute "relu", where dy is the gradient of the
+// positive part, (x, gamma, mean, variance, dy, beta).
 constinit const OpDefinition kBatchNormGrad{"batch_norm_grad", 3, InferNormGrad, nullptr};
 constinit const OpDefinition kBatchNormInference{"batch_norm_inference", 1, InferBatchNormInference,
                                                  BatchNormInferenceGradient};

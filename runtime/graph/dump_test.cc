@@ -1,0 +1,93 @@
+#include "runtime/graph/dump.h"
+
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "runtime/graph/autodiff.h"
+#include "runtime/graph/ops.h"
+
+namespace ringmaster::graph {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+// A linear layer on flattened images, and what nobody needs.
+Graph SmallGraph() {
+  Graph g;
+  const ValueId x = g.Input("images", {4, 2, 2}, DType::kF32);
+  const ValueId w = g.Parameter("fc \"1\"", {3, 4}, DType::kF32);
+  const ValueId y = Linear(g, Flatten(g, x, "flat"), w, {}, "fc");
+  Reshape(g, Tanh(g, y, "unused"), {3, 4}, "unused too");
+  g.MarkOutput("loss", SumAll(g, Tanh(g, y, "tanh"), "sum"));
+  return g;
+}
+
+// Every end of an edge, "from -> to", that is not the name of a box, "name [label".
+std::vector<std::string> LooseEnds(const std::string& dot) {
+  std::set<std::string> declared;
+  std::vector<std::string> ends, loose;
+  std::istringstream lines(dot);
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream words(line);
+    std::string first, second, third;
+    words >> first >> second >> third;
+    if (second == "->") ends.insert(ends.end(), {first, third});
+    if (second.starts_with("[label")) declared.insert(first);
+  }
+  EXPECT_THAT(ends, Not(IsEmpty()));
+  for (const std::string& end : ends) {
+    if (!declared.contains(end)) loose.push_back(end);
+  }
+  return loose;
+}
+
+TEST(GraphDumpTest, DrawsNodesSourcesAndOutputs) {
+  const std::string dot = ToDot(SmallGraph());
+  EXPECT_THAT(dot, HasSubstr(R"(n1 [label="fc\nlinear")"));
+  EXPECT_THAT(dot, HasSubstr(R"(v1 [label="fc \"1\"", shape=ellipse)"));
+  EXPECT_THAT(dot, HasSubstr(R"(n0 -> n1 [label="f32[4, 4]"];)"));
+  EXPECT_THAT(dot, HasSubstr(R"(o0 [label="loss", shape=ellipse)"));
+  EXPECT_THAT(dot, HasSubstr("unused too"));
+  EXPECT_THAT(LooseEnds(dot), IsEmpty());
+}
+
+TEST(GraphDumpTest, ColoursTheBackwardPass) {
+  Graph g = SmallGraph();
+  const std::string before = ToDot(g);
+  const auto loss = g.outputs()[0].value;
+  ASSERT_TRUE(Differentiate(g, loss, g.OfKind(ValueKind::kParameter)).ok());
+  const std::string after = ToDot(g);
+  EXPECT_THAT(before, Not(HasSubstr("#fde3c8")));
+  EXPECT_THAT(after, HasSubstr("#fde3c8"));
+  EXPECT_THAT(LooseEnds(after), IsEmpty());
+}
+
+TEST(GraphDumpTest, SaysInWhichOrderAndWhereAPlanRuns) {
+  const auto plan = DumpPlan(SmallGraph(), {.kernels = kernels::Selection::kReference});
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_THAT(plan->text, HasSubstr("arena: "));
+  EXPECT_THAT(plan->text, HasSubstr("\n0 fc: linear by reference"));
+  EXPECT_THAT(plan->text, HasSubstr("\n    %3 f32[4, 3] at 0 (48 bytes)\n"));
+  EXPECT_THAT(plan->text, HasSubstr(" f32[] is output loss (4 bytes)\n"));
+  EXPECT_THAT(plan->text, Not(HasSubstr("unused")));
+  EXPECT_THAT(plan->dot, HasSubstr(R"(fc\nlinear\nstep 0 by reference)"));
+  EXPECT_THAT(plan->dot, HasSubstr(R"(flat\nreshape)"));
+  EXPECT_THAT(plan->dot, Not(HasSubstr("unused")));
+  EXPECT_THAT(LooseEnds(plan->dot), IsEmpty());
+}
+
+TEST(GraphDumpTest, GivesAPlansErrors) {
+  Graph broken;
+  Tanh(broken, {});
+  EXPECT_EQ(DumpPlan(broken, {}).status(), broken.status());
+}
+
+}  // namespace
+}  // namespace ringmaster::graph

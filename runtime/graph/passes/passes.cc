@@ -1,0 +1,17 @@
+#include "runtime/graph/passes/passes.h"
+
+namespace ringmaster::graph {
+
+Graph Optimise(const Graph& graph, const CompileOptions& options) {
+  Graph now = graph;
+  if (options.optimise) {
+    now = FoldConstants(now, options.kernels);
+    now = Simplify(now);
+    now = MergeEqualNodes(now);
+    now = FuseRelu(now);
+  }
+  if (options.kernels == kernels::Selection::kReference) return now;
+  return ChooseLayouts(now, options.images, options.kernels);
+}
+
+}  // namespace ringmaster::graph

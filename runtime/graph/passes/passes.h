@@ -1,0 +1,51 @@
+// What happens to a graph before it is planned: passes, each of which makes a new graph that
+// computes the same outputs with fewer passes over memory. Each takes a graph without an error and
+// drops what no output needed in it; values from outside and outputs keep their names and their
+// row-major order.
+#ifndef RINGMASTER_RUNTIME_GRAPH_PASSES_PASSES_H_
+#define RINGMASTER_RUNTIME_GRAPH_PASSES_PASSES_H_
+
+#include "runtime/graph/executor.h"
+#include "runtime/graph/graph.h"
+#include "runtime/kernels/kernel.h"
+
+namespace ringmaster::graph {
+
+// What follows from constants alone becomes a constant, as far as it is the same number everywhere:
+// the node's own kernel computes it once, here. Large ones, of more than 2^18 elements, stay.
+Graph FoldConstants(const Graph& graph, kernels::Selection selection);
+
+// Leaves out what gives its input back: a reshape to the same shape, a slice of the whole, nothing
+// padded, axes in their order, a single part concatenated, a copy that is no output, a product with
+// 1, dropout of rate 0, the second of two ReLUs. Of two reshapes or transposes in a row, one is
+// left, or none. Independent of kernels.
+Graph Simplify(const Graph& graph);
+
+// Of several nodes of one op with the same attributes and the same inputs, the first is computed,
+// and the others' readers read it. What makes an output stays as it is: its memory is the caller's.
+// Independent of kernels.
+Graph MergeEqualNodes(const Graph& graph);
+
+// ReLU, and the sum before it, in the pass over memory that the op before makes anyway; the same on
+// the way back from batch norm:
+//   conv2d, relu           -> conv2d {relu=1}
+//   linear, relu           -> linear {relu=1}
+//   batch_norm, relu       -> batch_norm {relu=1}
+//   batch_norm, add, relu  -> batch_norm {relu=1} with an addend
+//   relu_grad, batch_norm_grad (of the first form) -> batch_norm_grad {relu=1}
+//   add, relu_grad         -> relu_grad of two gradients
+// Only where nobody else reads what lies between. Independent of kernels.
+Graph FuseRelu(const Graph& graph);
+
+// Keeps images in `layout`, in which convolutions are fastest, through chains of ops that take it,
+// with a "reorder" where one does not. Nothing changes where `layout` is row-major, and around
+// convolutions that are so small that a kernel of ours beats the library's.
+Graph ChooseLayouts(const Graph& graph, tensor::Layout layout, kernels::Selection selection);
+
+// All of them that the options ask for, in the order in which each helps the next. The reference
+// kernels know no layouts.
+Graph Optimise(const Graph& graph, const CompileOptions& options);
+
+}  // namespace ringmaster::graph
+
+#endif  // RINGMASTER_RUNTIME_GRAPH_PASSES_PASSES_H_

@@ -1,0 +1,332 @@
+#include "runtime/graph/passes/recompute.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "common/text.h"
+#include "runtime/device/memory.h"
+#include "runtime/graph/arena.h"
+#include "runtime/graph/op_definition.h"
+#include "runtime/graph/passes/rewriter.h"
+#include "runtime/graph/passes/uses.h"
+
+namespace ringmaster::graph {
+namespace {
+
+// Those that touch each of their elements a few times.
+constexpr std::array<std::string_view, 23> kCheap = {
+    "adaptive_avg_pool2d",
+    "add",
+    "avg_pool2d",
+    "batch_norm",
+    "batch_norm_inference",
+    "concat",
+    "copy",
+    "dropout",
+    "embedding",
+    "gelu",
+    "layer_norm",
+    "log_softmax",
+    "max_pool2d",
+    "multiply",
+    "pad",
+    "relu",
+    "reorder",
+    "scale",
+    "sigmoid",
+    "slice",
+    "softmax",
+    "tanh",
+    "transpose",
+};
+
+// What is dropped in one place can make another the fullest; for each node so often at most.
+constexpr size_t kMostDrops = 4;
+
+// A schedule of nodes, some of them twice. Values below the graph's number of values are the
+// graph's.
+class Schedule {
+ public:
+  Schedule(const Graph& graph, std::span<const size_t> scratch);
+
+  // Bytes that are held at once, at most, and what an arena for them takes.
+  size_t peak_bytes() const { return held_[peak_]; }
+  size_t ArenaBytes() const;
+  // Drops one value during the step that holds most. False where there is none to drop.
+  bool DropOne();
+
+  Graph ToGraph() const;
+
+ private:
+  struct Item {
+    int32_t node;
+    std::vector<int32_t> inputs, outputs;  // values
+    bool again = false;
+  };
+  // By item numbers; a value that nobody makes in the arena holds no bytes.
+  struct Life {
+    size_t bytes = 0;
+    int32_t first = 0, last = 0;
+    std::vector<int32_t> readers;
+  };
+  struct Choice {
+    std::vector<int32_t> items;  // which to run again, in order,
+    int32_t before = -1;         // and before which
+    size_t saved = 0, touched = 0;
+    double merit = 0;  // bytes saved for each one touched
+
+    bool operator<(const Choice& other) const {
+      return merit < other.merit || (merit == other.merit && saved < other.saved);
+    }
+  };
+
+  const Node& NodeOf(const Item& item) const { return graph_.node(item.node); }
+  size_t ScratchOf(const Item& item) const { return scratch_[static_cast<size_t>(item.node)]; }
+  int32_t RootOf(int32_t value) const { return roots_[static_cast<size_t>(value)]; }
+  const Life& LifeOf(int32_t value) const { return lives_[static_cast<size_t>(RootOf(value))]; }
+  int32_t NewValue(int32_t like, int32_t root);
+  void Measure();
+  bool IsCheap(const Item& item) const;
+  // How an item would be run again behind the peak; of no merit where that saves nothing.
+  Choice ChoiceFor(int32_t item) const;
+  // Adds an item to the choice, after those that make what it reads and nobody holds any more.
+  void AddAgain(int32_t item, Choice& choice) const;
+  void Apply(const Choice& choice);
+  // What stands for `value`, when `now` says what stands for those that are made again: itself, or
+  // another alias, made by an item that is added to `made`.
+  int32_t Redirected(int32_t value, std::map<int32_t, int32_t>& now, std::vector<Item>& made);
+  // Takes out items that no output of the graph depends on.
+  void Sweep();
+
+  const Graph& graph_;
+  const std::span<const size_t> scratch_;
+  std::vector<Item> items_;
+  std::vector<int32_t> like_;   // by value: the graph's value that it equals
+  std::vector<int32_t> roots_;  // by value: the one whose memory it uses
+  std::vector<bool> is_held_;   // by value: whether its memory is the arena's
+  std::vector<Life> lives_;     // by value
+  std::vector<size_t> held_;    // by item: bytes
+  size_t peak_ = 0;             // the item that holds most
+  size_t drops_ = 0;
+};
+
+Schedule::Schedule(const Graph& graph, std::span<const size_t> scratch)
+    : graph_(graph), scratch_(scratch) {
+  const Uses uses(graph);
+  for (size_t i = 0; i < graph.values().size(); ++i) {
+    const auto value = static_cast<int32_t>(i);
+    const int32_t producer = graph.values()[i].producer;
+    const bool alias = producer >= 0 && graph.node(producer).op->alias;
+    NewValue(value, alias ? RootOf(graph.node(producer).inputs[0].index) : value);
+    is_held_.back() = producer >= 0 && !alias;
+  }
+  for (const NamedValue& output : graph.outputs())
+    is_held_[static_cast<size_t>(output.value.index)] = false;
+  for (size_t i = 0; i < graph.nodes().size(); ++i) {
+    if (!uses.IsLive(static_cast<int32_t>(i))) continue;
+    Item& item = items_.emplace_back(Item{.node = static_cast<int32_t>(i)});
+    for (const ValueId id : graph.nodes()[i].inputs) item.inputs.push_back(id.index);
+    for (const ValueId id : graph.nodes()[i].outputs) item.outputs.push_back(id.index);
+  }
+  Measure();
+}
+
+int32_t Schedule::NewValue(int32_t like, int32_t root) {
+  const auto value = static_cast<int32_t>(roots_.size());
+  like_.push_back(like);
+  roots_.push_back(root);
+  is_held_.push_back(root == value);
+  return value;
+}
+
+void Schedule::Measure() {
+  lives_.assign(roots_.size(), {});
+  held_.assign(items_.size(), 0);
+  for (size_t i = 0; i < items_.size(); ++i) {
+    const Item& item = items_[i];
+    if (NodeOf(item).op->alias) continue;
+    const auto now = static_cast<int32_t>(i);
+    for (const int32_t output : item.outputs) {
+      const auto v = static_cast<size_t>(output);
+      const size_t bytes = graph_.spec({like_[v]}).bytes();
+      lives_[v] = {.bytes = is_held_[v] ? device::AlignUp(bytes) : 0, .first = now, .last = now};
+    }
+    for (const int32_t input : item.inputs) {
+      Life& life = lives_[static_cast<size_t>(RootOf(input))];
+      life.last = now;
+      life.readers.push_back(now);
+    }
+    held_[i] = device::AlignUp(ScratchOf(item));
+  }
+  for (const Life& life : lives_) {
+    if (life.bytes == 0) continue;
+    for (int32_t i = life.first; i <= life.last; ++i) held_[static_cast<size_t>(i)] += life.bytes;
+  }
+  peak_ = static_cast<size_t>(std::ranges::max_element(held_) - held_.begin());
+}
+
+// In the planner's order (graph/plan.cc), which decides among values of one size.
+size_t Schedule::ArenaBytes() const {
+  std::vector<Lifetime> lifetimes;
+  for (size_t i = 0; i < items_.size(); ++i) {
+    if (NodeOf(items_[i]).op->alias) continue;
+    for (const int32_t output : items_[i].outputs) {
+      const Life& life = lives_[static_cast<size_t>(output)];
+      if (life.bytes > 0) lifetimes.push_back({life.bytes, life.first, life.last});
+    }
+    const auto now = static_cast<int32_t>(i);
+    lifetimes.push_back({ScratchOf(items_[i]), now, now});
+  }
+  return PlanArena(lifetimes).bytes;
+}
+
+bool Schedule::IsCheap(const Item& item) const {
+  return std::ranges::find(kCheap, NodeOf(item).op->type) != kCheap.end();
+}
+
+Schedule::Choice Schedule::ChoiceFor(int32_t index) const {
+  const Item& item = items_[static_cast<size_t>(index)];
+  const Life& life = LifeOf(item.outputs[0]);
+  const auto peak = static_cast<int32_t>(peak_);
+  if (!IsCheap(item) || life.bytes == 0 || life.first >= peak || life.last <= peak) return {};
+  const auto reader = std::ranges::lower_bound(life.readers, peak);
+  if (*reader == peak) return {};
+  Choice choice{.before = *reader, .saved = life.bytes};
+  AddAgain(index, choice);
+  choice.merit = static_cast<double>(choice.saved) / static_cast<double>(choice.touched);
+  return choice;
+}
+
+void Schedule::AddAgain(int32_t index, Choice& choice) const {
+  const Item& item = items_[static_cast<size_t>(index)];
+  std::vector<int32_t> seen;
+  choice.touched += LifeOf(item.outputs[0]).bytes;
+  for (const int32_t input : item.inputs) {
+    const int32_t root = RootOf(input);
+    choice.touched += graph_.spec({like_[static_cast<size_t>(input)]}).bytes();
+    const Life& life = LifeOf(input);
+    if (life.bytes == 0 || life.last >= choice.before) continue;
+    if (std::ranges::find(seen, root) != seen.end()) continue;
+    seen.push_back(root);
+    const Item& maker = items_[static_cast<size_t>(life.first)];
+    if (!IsCheap(maker) || maker.outputs[0] != root) {
+      choice.saved -= std::min(choice.saved, life.bytes);  // it would be held longer
+    } else if (std::ranges::find(choice.items, life.first) == choice.items.end()) {
+      AddAgain(life.first, choice);
+    }
+  }
+  choice.items.push_back(index);
+}
+
+bool Schedule::DropOne() {
+  Choice best;
+  for (int32_t i = 0; i < static_cast<int32_t>(peak_); ++i) {
+    Choice choice = ChoiceFor(i);
+    if (best < choice) best = std::move(choice);
+  }
+  if (best.saved == 0 || drops_ == kMostDrops * graph_.nodes().size()) return false;
+  ++drops_;
+  Apply(best);
+  Measure();
+  return true;
+}
+
+int32_t Schedule::Redirected(int32_t value, std::map<int32_t, int32_t>& now,
+                             std::vector<Item>& made) {
+  if (const auto found = now.find(value); found != now.end()) return found->second;
+  if (!now.contains(RootOf(value))) return value;
+  Item alias = *std::ranges::find_if(
+      items_, [&](const Item& item) { return item.outputs.front() == value; });
+  alias.inputs = {Redirected(alias.inputs[0], now, made)};
+  alias.outputs = {NewValue(like_[static_cast<size_t>(value)], RootOf(alias.inputs[0]))};
+  alias.again = true;
+  now.emplace(value, alias.outputs[0]);
+  made.push_back(alias);
+  return alias.outputs[0];
+}
+
+void Schedule::Apply(const Choice& choice) {
+  std::vector<Item> made;
+  std::map<int32_t, int32_t> now;
+  for (const int32_t index : choice.items) {
+    Item again = items_[static_cast<size_t>(index)];
+    for (int32_t& input : again.inputs) input = Redirected(input, now, made);
+    for (int32_t& output : again.outputs) {
+      const auto value = static_cast<int32_t>(roots_.size());
+      NewValue(like_[static_cast<size_t>(output)], value);
+      if (&output == &again.outputs[0]) now.emplace(output, value);
+      output = value;
+    }
+    again.again = true;
+    made.push_back(std::move(again));
+  }
+  for (size_t i = static_cast<size_t>(choice.before); i < items_.size(); ++i) {
+    if (NodeOf(items_[i]).op->alias) continue;  // whoever reads it is redirected
+    for (size_t k = 0; k < items_[i].inputs.size(); ++k)
+      items_[i].inputs[k] = Redirected(items_[i].inputs[k], now, made);
+  }
+  items_.insert(items_.begin() + choice.before, made.begin(), made.end());
+  Sweep();
+}
+
+void Schedule::Sweep() {
+  std::vector<bool> used(roots_.size(), false);
+  for (const NamedValue& output : graph_.outputs())
+    used[static_cast<size_t>(output.value.index)] = true;
+  const auto is_used = [&](int32_t value) { return used[static_cast<size_t>(value)]; };
+  std::vector<Item> kept;
+  for (auto item = items_.rbegin(); item != items_.rend(); ++item) {
+    if (std::ranges::none_of(item->outputs, is_used)) continue;
+    for (const int32_t input : item->inputs) used[static_cast<size_t>(input)] = true;
+    kept.push_back(std::move(*item));
+  }
+  std::ranges::reverse(kept);
+  items_ = std::move(kept);
+}
+
+Graph Schedule::ToGraph() const {
+  Rewriter rewriter(graph_);
+  std::vector<ValueId> now(roots_.size());
+  for (size_t i = 0; i < graph_.values().size(); ++i)
+    now[i] = rewriter.Of(ValueId{static_cast<int32_t>(i)});
+  for (const Item& item : items_) {
+    const Node& node = NodeOf(item);
+    std::vector<ValueId> inputs;
+    for (const int32_t input : item.inputs) inputs.push_back(now[static_cast<size_t>(input)]);
+    const std::vector<ValueId> outputs =
+        rewriter.to().Add(node.op->type, node.attributes, inputs, node.op->output_count,
+                          item.again ? "again/" + node.name : node.name);
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      now[static_cast<size_t>(item.outputs[i])] = outputs[i];
+      if (!item.again) rewriter.Map(node.outputs[i], outputs[i]);
+    }
+  }
+  return rewriter.Finish();
+}
+
+std::string Bytes(size_t bytes) {
+  return WithCommas(static_cast<int64_t>(bytes));
+}
+
+}  // namespace
+
+absl::StatusOr<Graph> Recompute(const Graph& graph, std::span<const size_t> scratch,
+                                size_t budget) {
+  Schedule schedule(graph, scratch);
+  const size_t before = schedule.ArenaBytes();
+  while (schedule.peak_bytes() > budget || schedule.ArenaBytes() > budget) {
+    if (schedule.DropOne()) continue;
+    return absl::ResourceExhaustedError(fmt::format(
+        "a step's values take {} bytes, {} where what is cheap is computed again; the budget is {}",
+        Bytes(before), Bytes(schedule.ArenaBytes()), Bytes(budget)));
+  }
+  return schedule.ToGraph();
+}
+
+}  // namespace ringmaster::graph

@@ -1,0 +1,124 @@
+#include "runtime/graph/passes/recompute.h"
+
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "runtime/graph/autodiff.h"
+#include "runtime/graph/executor.h"
+#include "runtime/graph/op_definition.h"
+#include "runtime/graph/ops.h"
+#include "runtime/graph/requirements.h"
+#include "runtime/tensor/random.h"
+
+namespace ringmaster::graph {
+namespace {
+
+using tensor::Tensor;
+
+constexpr int64_t kRows = 64;
+
+// Linear layers with a GELU and a dropout between them, and their gradients.
+void BuildLayers(Graph& g, int layers) {
+  ValueId x = g.Input("x", {kRows, 32}, DType::kF32);
+  for (int i = 0; i < layers; ++i) {
+    const ValueId weight = g.Parameter(fmt::format("w{}", i), {32, 32}, DType::kF32);
+    x = Linear(g, x, weight, ValueId{}, fmt::format("fc{}", i));
+    x = Reshape(g, Gelu(g, x, fmt::format("act{}", i)), {kRows, 4, 8});
+    x = Reshape(g, Dropout(g, x, 0.5, fmt::format("drop{}", i)), {kRows, 32});
+  }
+  const std::vector<ValueId> parameters = g.OfKind(ValueKind::kParameter);
+  const auto gradients = Differentiate(g, SumAll(g, Multiply(g, x, x)), parameters);
+  ASSERT_TRUE(gradients.ok()) << gradients.status();
+  for (size_t i = 0; i < parameters.size(); ++i)
+    g.MarkOutput("grad." + g.value(parameters[i]).name, (*gradients)[i]);
+}
+
+size_t ArenaOf(const Graph& g, const CompileOptions& options) {
+  const auto requirements = RequirementsOf(g, options);
+  EXPECT_TRUE(requirements.ok()) << requirements.status();
+  return requirements.ok() ? requirements->arena_bytes : 0;
+}
+
+// All outputs of a run on numbers that are made up.
+std::vector<std::vector<float>> OutputsOf(const Graph& g, const CompileOptions& options) {
+  auto executor = Executor::Compile(g, options);
+  EXPECT_TRUE(executor.ok()) << executor.status();
+  std::vector<Tensor> sources;
+  for (const ValueKind kind : {ValueKind::kInput, ValueKind::kParameter}) {
+    for (const ValueId id : g.OfKind(kind)) {
+      tensor::RandomStream stream({.seed = 3, .op = tensor::StreamOf(g.value(id).name)});
+      Tensor& source = sources.emplace_back(g.shape(id), DType::kF32);
+      for (float& v : source.span<float>()) v = tensor::ToUniform(stream.Next()) - 0.5F;
+      EXPECT_TRUE((*executor)->Bind(g.value(id).name, source).ok());
+    }
+  }
+  std::vector<uint64_t> positions(kRows);
+  std::iota(positions.begin(), positions.end(), uint64_t{7});
+  EXPECT_TRUE((*executor)->Run({.seed = 11, .sample_positions = positions}).ok());
+  std::vector<std::vector<float>> all;
+  for (const NamedValue& output : g.outputs()) {
+    const Tensor result = *(*executor)->Output(output.name);
+    all.emplace_back(result.data<float>(), result.data<float>() + result.elements());
+  }
+  return all;
+}
+
+std::vector<std::string> NamesOf(const Graph& g, const CompileOptions& options) {
+  const auto requirements = RequirementsOf(g, options);
+  EXPECT_TRUE(requirements.ok()) << requirements.status();
+  return requirements.ok() ? requirements->implementation_names : std::vector<std::string>();
+}
+
+TEST(RecomputeTest, ABudgetIsKeptAndNoBitChanges) {
+  Graph g;
+  BuildLayers(g, 8);
+  const size_t whole = ArenaOf(g, {});
+  const CompileOptions small{.memory_budget = whole * 3 / 4};
+  EXPECT_LE(ArenaOf(g, small), small.memory_budget);
+  EXPECT_THAT(NamesOf(g, small), ::testing::Contains(::testing::StartsWith("again/drop")));
+  EXPECT_EQ(OutputsOf(g, small), OutputsOf(g, {}));
+}
+
+TEST(RecomputeTest, WithRoomEnoughNothingIsComputedTwice) {
+  Graph g;
+  BuildLayers(g, 4);
+  EXPECT_EQ(NamesOf(g, {.memory_budget = ArenaOf(g, {})}), NamesOf(g, {}));
+}
+
+TEST(RecomputeTest, ProductsAreNeverComputedTwice) {
+  Graph g;
+  BuildLayers(g, 8);
+  for (const std::string& name : NamesOf(g, {.memory_budget = ArenaOf(g, {}) * 3 / 4}))
+    EXPECT_FALSE(name.starts_with("again/fc")) << name;
+}
+
+TEST(RecomputeTest, ABudgetThatCannotBeKeptIsRefusedWithNumbers) {
+  Graph g;
+  BuildLayers(g, 4);
+  const auto refused = RequirementsOf(g, {.memory_budget = 10'000});
+  EXPECT_EQ(refused.status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(refused.status().message()),
+              ::testing::AllOf(::testing::HasSubstr("the budget is 10,000"),
+                               ::testing::HasSubstr("where what is cheap is computed again")));
+}
+
+TEST(RecomputeTest, WhatItsInputsWouldBeHeldForIsNotDropped) {
+  Graph g;
+  const ValueId x = g.Parameter("x", {32, 32}, DType::kF32);
+  ValueId y = x;
+  // Each tanh's gradient reads its result, but nobody reads what it was made from.
+  for (int i = 0; i < 4; ++i) y = Tanh(g, MatMul(g, y, x));
+  const auto gradients = Differentiate(g, SumAll(g, y), std::vector{x});
+  ASSERT_TRUE(gradients.ok());
+  g.MarkOutput("grad", gradients->front());
+  const auto refused = RequirementsOf(g, {.memory_budget = ArenaOf(g, {}) - 1});
+  EXPECT_EQ(refused.status().code(), absl::StatusCode::kResourceExhausted);
+}
+
+}  // namespace
+}  // namespace ringmaster::graph

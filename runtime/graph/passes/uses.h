@@ -1,0 +1,36 @@
+// Uses: who reads the values of a graph, as far as an output depends on it. Internal to graph/.
+#ifndef RINGMASTER_RUNTIME_GRAPH_PASSES_USES_H_
+#define RINGMASTER_RUNTIME_GRAPH_PASSES_USES_H_
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "runtime/graph/graph.h"
+
+namespace ringmaster::graph {
+
+class Uses {
+ public:
+  explicit Uses(const Graph& graph);
+
+  // Whether an output depends on the node.
+  bool IsLive(int32_t node) const { return live_[static_cast<size_t>(node)]; }
+  // The live nodes that read the value, in order; a node that reads it twice is there twice.
+  std::span<const int32_t> ReadersOf(ValueId value) const {
+    return readers_[static_cast<size_t>(value.index)];
+  }
+  // Whether this node reads the value, once, and nobody else does; it is no output either.
+  bool IsOnlyReader(int32_t node, ValueId value) const;
+  // Whether one of the node's values is an output of the graph.
+  bool MakesOutput(const Node& node) const;
+
+ private:
+  std::vector<bool> live_;                     // by node
+  std::vector<std::vector<int32_t>> readers_;  // by value
+  std::vector<bool> is_output_;                // by value
+};
+
+}  // namespace ringmaster::graph
+
+#endif  // RINGMASTER_RUNTIME_GRAPH_PASSES_USES_H_
