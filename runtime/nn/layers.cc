@@ -35,10 +35,19 @@ Initialiser BiasInitialiser(WeightInit init, int64_t fan_in) {
   return Initialiser::Uniform(1.0 / std::sqrt(static_cast<double>(fan_in)));
 }
 
+// Whether `x` has a last axis; else the layer's failure is recorded. False also after an earlier
+// error.
+bool HasFeatures(ModelBuilder& b, const std::string& name, ValueId x) {
+  if (!x.valid() || !b.graph().status().ok()) return false;
+  if (b.shape(x).rank() > 0) return true;
+  b.Fail(name, "needs [..., features], got a scalar");
+  return false;
+}
+
 // y = x W' + b with parameters drawn as said.
 ValueId DrawnLinear(ModelBuilder& b, const std::string& name, ValueId x, int64_t features,
                     Initialiser weight, std::optional<Initialiser> bias) {
-  if (!x.valid() || !b.graph().status().ok()) return {};
+  if (!HasFeatures(b, name, x)) return {};
   const ValueId w = b.Parameter(name + ".weight", {features, b.shape(x).dim(-1)}, weight);
   const ValueId offset = bias ? b.Parameter(name + ".bias", {features}, *bias) : ValueId{};
   return graph::Linear(b.graph(), x, w, offset, name);
@@ -100,7 +109,7 @@ ValueId Linear(ModelBuilder& b, const std::string& name, ValueId x, int64_t feat
 
 ValueId Linear(ModelBuilder& b, const std::string& name, ValueId x, int64_t features, bool bias,
                WeightInit init) {
-  if (!x.valid() || !b.graph().status().ok()) return {};
+  if (!HasFeatures(b, name, x)) return {};
   const int64_t inputs = b.shape(x).dim(-1);
   return DrawnLinear(b, name, x, features, WeightInitialiser(init, inputs, features),
                      bias ? std::optional(BiasInitialiser(init, inputs)) : std::nullopt);
@@ -124,7 +133,7 @@ ValueId BatchNorm(ModelBuilder& b, const std::string& name, ValueId x, double ep
 
 ValueId LayerNorm(ModelBuilder& b, const std::string& name, ValueId x) {
   constexpr double kEpsilon = 1e-5;
-  if (!x.valid() || !b.graph().status().ok()) return {};
+  if (!HasFeatures(b, name, x)) return {};
   const Shape features({b.shape(x).dim(-1)});
   const ValueId gamma = b.Parameter(name + ".gamma", features, Initialiser::Constant(1));
   const ValueId beta = b.Parameter(name + ".beta", features, Initialiser::Constant(0));

@@ -20,7 +20,7 @@ namespace ringmaster::nn {
 
 // How a layer's weights begin. Biases begin at 0 unless said.
 enum class WeightInit {
-  kKaiming,           // before a ReLU or GELU
+  kKaiming,           // before a ReLU, GELU or SiLU
   kXavier,            // before a tanh, or nothing
   kKaimingNormal,     // variance 2 / fan_in, drawn from a normal distribution
   kKaimingNormalOut,  // variance 2 / fan_out, the same (He et al., eq. 14)
@@ -50,22 +50,25 @@ struct Conv2dOptions {
 ValueId Conv2d(ModelBuilder& b, const std::string& name, ValueId x, const Conv2dOptions& options);
 
 // x [..., in]. Parameters NAME.weight [features, in] and, with a bias, NAME.bias.
-ValueId Linear(ModelBuilder& b, const std::string& name, ValueId x, int64_t features, bool bias,
-               WeightInit init);
+ValueId Linear(ModelBuilder& b, const std::string& name, ValueId x, int64_t features,
+               bool bias = true, WeightInit init = WeightInit::kKaiming);
 // With weights drawn as `weight` says instead of by what follows.
 ValueId Linear(ModelBuilder& b, const std::string& name, ValueId x, int64_t features, bool bias,
                Initialiser weight);
 
 // x [N, C] or [N, C, H, W]. Parameters NAME.gamma, NAME.beta; states NAME.running_mean,
-// NAME.running_variance. Training normalises by the shard's statistics, evaluation by the running
+// NAME.running_variance; [C] each. `momentum` is the share of the old state that a step keeps.
+// Training normalises by the shard's statistics, evaluation by the running
 // ones.
 ValueId BatchNorm(ModelBuilder& b, const std::string& name, ValueId x, double epsilon,
                   double momentum);
 
-// x [..., D]. Parameters NAME.gamma, NAME.beta.
+// x [..., D], normalised over the last axis with an epsilon of 1e-5. Parameters NAME.gamma,
+// NAME.beta, [D] each.
 ValueId LayerNorm(ModelBuilder& b, const std::string& name, ValueId x);
 
-// Nothing in an evaluation graph, or when the rate is 0.
+// Drops a share of `rate` in [0, 1) of x's elements. x itself in an evaluation graph, or when the
+// rate is 0.
 ValueId Dropout(ModelBuilder& b, const std::string& name, ValueId x, double rate);
 
 enum class PoolKind { kMax, kAverage };

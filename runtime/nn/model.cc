@@ -46,7 +46,8 @@ absl::StatusOr<Model> Build(const config::Model& model, const BuildOptions& opti
   }
   if (model.sequential) return BuildSequential(*model.sequential, options);
   if (model.transformer) return BuildTransformer(*model.transformer, options);
-  return absl::InvalidArgumentError("name one of zoo, sequential and transformer");
+  return absl::InvalidArgumentError(
+      "name one of zoo, sequential and transformer; a custom one belongs to a trainer of your own");
 }
 
 }  // namespace

@@ -1,11 +1,12 @@
 // Model: a network from a job's configuration, as a graph for one shard of the batch.
 //
 // BuildModel turns the configuration's layers into a static graph (graph/graph.h) with a softmax
-// and cross-entropy loss on top. A training graph also holds the backward pass; an evaluation graph
-// leaves dropout out and normalises by running statistics. Whatever the shard's size and the mode,
-// a configuration gives the same parameters and states in the same order, so that one flat buffer
-// of weights serves every graph of a job. All of a graph's outputs are sums over its samples;
-// whoever adds up shards divides once, at the end.
+// and cross-entropy loss, or that of independent labels, on top. A training graph also holds the
+// backward pass; an evaluation graph leaves dropout out and normalises by running statistics.
+// Whatever the shard's size and the mode, a configuration gives the same parameters and states in
+// the same order, so that one flat buffer of weights serves every graph of a job. All of a graph's
+// outputs but the logits are sums over its samples; whoever adds up shards divides once, at the
+// end.
 //
 //   RM_ASSIGN_OR_RETURN(nn::Model model, nn::BuildModel(config.model,
 //       {.mode = nn::Mode::kTraining, .batch = 16, .sample = format.input,
@@ -40,6 +41,9 @@ inline constexpr char kLabels[] = "labels";     // input, i32 [batch] + label sh
 inline constexpr char kLossSum[] = "loss_sum";  // output, f32 scalar: summed over the labels
 inline constexpr char kCorrect[] =
     "correct";  // output, f32 scalar: labels whose logit is the largest
+inline constexpr char kLogits[] =
+    "logits";  // output of an evaluation graph, [batch] + label shape + [classes], or [batch] +
+               // label shape for independent labels
 
 enum class Mode { kTraining, kEvaluation };
 
@@ -99,11 +103,15 @@ struct Model {
 
 struct BuildOptions {
   Mode mode = Mode::kTraining;
-  int64_t batch = 1;           // samples in the shard
-  tensor::ValueSpec sample;    // of one sample: f32 features, or i32 tokens for a transformer
-  Shape label_shape;           // of one sample's labels
-  int64_t classes = 0;         // for a transformer also the number of tokens
+  int64_t batch = 1;         // samples in the shard
+  tensor::ValueSpec sample;  // of one sample: f32 features, or i32 tokens for a transformer
+  Shape label_shape;         // of one sample's labels
+  int64_t classes = 0;       // for a transformer also the number of tokens
+  // Whether the labels hold or not, each for itself: one score for each of them, and binary
+  // cross-entropy. `classes` is then their number.
+  bool independent_labels = false;
   double label_smoothing = 0;  // of a training graph's loss; see graph::SoftmaxCrossEntropy
+  bool gradients = true;       // whether a training graph gets its backward pass
 };
 
 //   kInvalidArgument  layers that do not fit each other or the data, an unknown network, a name

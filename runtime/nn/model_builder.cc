@@ -55,8 +55,16 @@ ValueId ModelBuilder::Parameter(const std::string& name, const Shape& shape,
 
 ValueId ModelBuilder::RunningStatistic(const std::string& name, const Shape& shape, float initial,
                                        double momentum, ValueId statistic) {
+  const int64_t floats = FloatsOf(shape);
+  const bool is_own = !training() || !statistic.valid() || graph_.shape(statistic) == shape;
+  if (floats < 0 || !is_own) {
+    graph_.Fail(absl::InvalidArgumentError(fmt::format(
+        "running statistic \"{}\" of shape {}: {}", name, shape.ToString(),
+        floats < 0 ? "too large" : "its statistic is " + graph_.spec(statistic).ToString())));
+    return {};
+  }
   states_.push_back({name, shape, initial, state_floats_, "statistic/" + name, momentum});
-  state_floats_ += static_cast<size_t>(FloatsOf(shape));
+  state_floats_ += static_cast<size_t>(floats);
   if (!training()) return graph_.State(name, shape, tensor::DType::kF32);
   graph_.MarkOutput(states_.back().statistic, statistic);
   return {};
@@ -69,8 +77,12 @@ ValueId ModelBuilder::Fail(const std::string& layer, const std::string& message)
 
 absl::Status ModelBuilder::CheckLogits(ValueId logits) const {
   RM_RETURN_IF_ERROR(graph_.status());
+  if (!logits.valid() || static_cast<size_t>(logits.index) >= graph_.values().size()) {
+    return absl::InvalidArgumentError(
+        "the network ends with no value of its graph; return its logits");
+  }
   std::vector<int64_t> wanted = BatchedDims(options_.batch, options_.label_shape);
-  wanted.push_back(options_.classes);
+  if (!options_.independent_labels) wanted.push_back(options_.classes);
   const Shape shape = graph_.shape(logits);
   if (shape == Shape(wanted)) return absl::OkStatus();
   return absl::InvalidArgumentError(fmt::format(
@@ -93,12 +105,16 @@ absl::StatusOr<Model> ModelBuilder::Finish(std::string name, ValueId inputs, Val
   RM_RETURN_IF_ERROR(CheckLogits(logits));
   const ValueId labels = graph_.Input(
       kLabels, Shape(BatchedDims(options_.batch, options_.label_shape)), tensor::DType::kI32);
-  const graph::LossResult result = graph::SoftmaxCrossEntropy(
-      graph_, logits, labels, training() ? options_.label_smoothing : 0, "loss");
+  const graph::LossResult result =
+      options_.independent_labels
+          ? graph::BinaryCrossEntropy(graph_, logits, labels, "loss")
+          : graph::SoftmaxCrossEntropy(graph_, logits, labels,
+                                       training() ? options_.label_smoothing : 0, "loss");
   graph_.MarkOutput(kLossSum, result.loss);
   graph_.MarkOutput(kCorrect, result.correct);
+  if (!training()) graph_.MarkOutput(kLogits, logits);
   RM_RETURN_IF_ERROR(graph_.status());
-  if (training()) RM_RETURN_IF_ERROR(Differentiate(result.loss));
+  if (training() && options_.gradients) RM_RETURN_IF_ERROR(Differentiate(result.loss));
   Model model{.name = std::move(name),
               .inputs = graph_.spec(inputs),
               .labels = graph_.spec(labels),

@@ -1,6 +1,8 @@
 // ModelBuilder: a graph under construction together with the list of its parameters and states. The
-// layers of layers.h are written against it. Errors stick in graph().status(), as everywhere in
-// graph/. Not thread-safe; lives for one BuildModel call.
+// layers of layers.h are written against it, and so are networks of the user's own (train/parts.h).
+// Errors stick in graph().status(), kInvalidArgument with the name and the shapes, as everywhere in
+// graph/: the call that finds one gives an invalid value, and calls that are given one do nothing.
+// Not thread-safe; lives while one network is built.
 #ifndef RINGMASTER_RUNTIME_NN_MODEL_BUILDER_H_
 #define RINGMASTER_RUNTIME_NN_MODEL_BUILDER_H_
 
@@ -25,19 +27,22 @@ class ModelBuilder {
   Graph& graph() { return graph_; }
   Shape shape(ValueId value) const { return graph_.shape(value); }
 
-  // Declares the samples: kInputs, [batch] + the sample's shape. Once.
+  // Declares the samples: kInputs, [batch] + the sample's shape, f32 or i32. Once.
   ValueId Inputs();
 
-  // Declares a trained f32 tensor.
+  // Declares a trained f32 tensor. Its name, "<layer>.<role>", is what groups of the manifest and
+  // checkpoints know it by. An error if it is used twice, an extent is less than 1, or all
+  // parameters together are more than 2^36.
   ValueId Parameter(const std::string& name, const Shape& shape, Initialiser initialiser);
 
-  // Declares a state whose value the step's statistics move. In a training graph `statistic` is the
-  // shard's own one, and the result is invalid: nothing reads the state. In an evaluation graph
-  // `statistic` is ignored, and the result is the state.
+  // Declares a state, f32, whose value the step's statistics move: after a step it is momentum *
+  // state + (1 - momentum) * (mean over the samples). In a training graph `statistic` is the
+  // shard's own one, of the same shape, and the result is invalid: nothing reads the state. In an
+  // evaluation graph `statistic` is ignored, and the result is the state.
   ValueId RunningStatistic(const std::string& name, const Shape& shape, float initial,
                            double momentum, ValueId statistic);
 
-  // Records that a layer cannot be built: "layer "NAME": MESSAGE". Returns an invalid value.
+  // Records that a layer cannot be built: "layer "NAME": MESSAGE". Gives an invalid value.
   ValueId Fail(const std::string& layer, const std::string& message);
 
   // Adds the loss, marks the outputs, differentiates a training graph, and gives the model away.

@@ -156,11 +156,27 @@ TEST(ModelTest, ATrainingGraphGivesEveryGradientAndStatistic) {
 
 TEST(ModelTest, AnEvaluationGraphReadsTheStatesAndDropsNothing) {
   const Model model = MustBuild(LenetBn(), Digits(4, Mode::kEvaluation));
-  EXPECT_EQ(OutputsOf(model), (std::set<std::string>{kLossSum, kCorrect}));
+  EXPECT_EQ(OutputsOf(model), (std::set<std::string>{kLossSum, kCorrect, kLogits}));
   const std::string text = ToString(model.graph);
   EXPECT_THAT(text, HasSubstr("bn1.running_variance"));
   EXPECT_THAT(text, Not(HasSubstr("dropout")));
   EXPECT_THAT(ToString(MustBuild(LenetBn(), Digits()).graph), HasSubstr("dropout"));
+}
+
+TEST(ModelTest, IndependentLabelsHaveAScoreAndALossEach) {
+  BuildOptions options = Digits(4, Mode::kEvaluation);
+  options.classes = 14;
+  options.label_shape = {14};
+  options.independent_labels = true;
+  const Model model = MustBuild(LenetBn(), options);
+  EXPECT_EQ(model.labels.shape, (Shape{4, 14}));
+  EXPECT_THAT(ToString(model.graph), HasSubstr("binary_cross_entropy"));
+  options.mode = Mode::kTraining;
+  EXPECT_THAT(ToString(MustBuild(LenetBn(), options).graph),
+              HasSubstr("binary_cross_entropy_grad"));
+  EXPECT_EQ(ErrorOf(SequentialOf({FlattenLayer(), LinearLayer(12)}), options),
+            "model: the network ends with [4, 12], but 4 samples of this data need [4, 14]: labels "
+            "of shape [14] and 14 classes");
 }
 
 TEST(ModelTest, ParametersAndStatesDependOnTheConfigurationAlone) {
@@ -228,6 +244,21 @@ TEST(ModelTest, DrawsWeightsForTheActivationThatFollows) {
   EXPECT_DOUBLE_EQ(model.parameters[4].initialiser.value, std::sqrt(6.0 / 74));
 }
 
+TEST(ModelTest, EveryActivationOfAListIsItsOp) {
+  std::vector<config::Layer> layers = {FlattenLayer()};
+  const auto add = [&](std::optional<config::Empty> config::Layer::*kind) {
+    (layers.emplace_back().*kind).emplace();
+  };
+  for (const auto kind : {&config::Layer::relu, &config::Layer::gelu, &config::Layer::tanh,
+                          &config::Layer::sigmoid, &config::Layer::silu})
+    add(kind);
+  layers.push_back(LinearLayer(10));
+  const std::string graph = ToString(MustBuild(SequentialOf(layers), Digits()).graph);
+  for (const char* line : {"relu2: relu(", "gelu3: gelu(", "tanh4: tanh(", "sigmoid5: sigmoid(",
+                           "silu6.gate: sigmoid(", "silu6: multiply("})
+    EXPECT_THAT(graph, HasSubstr(line));
+}
+
 TEST(ModelErrorTest, NamesTheLayerAndTheShapes) {
   EXPECT_EQ(ErrorOf(SequentialOf({LinearLayer(10)}), Digits()),
             "model: layer \"linear1\": needs [batch, features], got [4, 1, 8, 8]; put a flatten "
@@ -257,7 +288,8 @@ TEST(ModelErrorTest, RefusesANameUsedTwiceAnUnknownNetworkAndNoKind) {
   EXPECT_EQ(ErrorOf(SequentialOf({config::Layer()}), Digits()),
             "model: layer \"1\": says no kind of layer");
   EXPECT_EQ(ErrorOf(config::Model(), Digits()),
-            "model: name one of zoo, sequential and transformer");
+            "model: name one of zoo, sequential and transformer; a custom one belongs to a trainer "
+            "of your own");
 }
 
 TEST(ModelErrorTest, RefusesANetworkForTheOtherKindOfData) {

@@ -25,6 +25,8 @@ const char* KindOf(const config::Layer& layer) {
   if (layer.relu) return "relu";
   if (layer.gelu) return "gelu";
   if (layer.tanh) return "tanh";
+  if (layer.sigmoid) return "sigmoid";
+  if (layer.silu) return "silu";
   if (layer.flatten) return "flatten";
   return nullptr;
 }
@@ -32,8 +34,8 @@ const char* KindOf(const config::Layer& layer) {
 // How the weights of a layer followed by `rest` are drawn.
 WeightInit InitBefore(std::span<const config::Layer> rest) {
   for (const config::Layer& layer : rest) {
-    if (layer.relu || layer.gelu) return WeightInit::kKaiming;
-    if (layer.tanh || layer.conv2d || layer.linear) break;
+    if (layer.relu || layer.gelu || layer.silu) return WeightInit::kKaiming;
+    if (layer.tanh || layer.sigmoid || layer.conv2d || layer.linear) break;
   }
   return WeightInit::kXavier;
 }
@@ -80,6 +82,8 @@ ValueId ApplyLayer(ModelBuilder& b, const std::string& name, const config::Layer
   if (layer.relu) return graph::Relu(b.graph(), x, name);
   if (layer.gelu) return graph::Gelu(b.graph(), x, name);
   if (layer.tanh) return graph::Tanh(b.graph(), x, name);
+  if (layer.sigmoid) return graph::Sigmoid(b.graph(), x, name);
+  if (layer.silu) return graph::Silu(b.graph(), x, name);
   return graph::Flatten(b.graph(), x, name);
 }
 

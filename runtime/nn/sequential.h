@@ -12,7 +12,8 @@ namespace ringmaster::nn {
 
 // Applies the layers to `x`, one after another. A layer without a name is called "<kind><place>",
 // places counted from 1 ("conv2d1"). A weight is drawn by what follows: Kaiming if the next
-// activation is a ReLU or GELU, Xavier if it is a tanh or another weight comes first.
+// activation is a ReLU, GELU or SiLU, Xavier if it is a tanh or sigmoid, or another weight comes
+// first.
 ValueId ApplySequential(ModelBuilder& b, const training::v1alpha1::Sequential& config, ValueId x);
 
 }  // namespace ringmaster::nn

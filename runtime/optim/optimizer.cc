@@ -15,13 +15,17 @@ namespace ringmaster::optim {
 namespace {
 
 absl::StatusOr<std::unique_ptr<Optimizer>> MakeKind(const training::v1alpha1::Optimizer& config,
-                                                    size_t size, std::vector<Segment> segments) {
+                                                    size_t size, std::vector<Segment> segments,
+                                                    const CustomFactory& custom) {
   if (config.sgd) return MakeSgd(*config.sgd, size, std::move(segments));
   if (config.adam) return MakeAdam(*config.adam, size, std::move(segments));
   if (config.adam_w) return MakeAdamW(*config.adam_w, size, std::move(segments));
   if (config.lars) return MakeLars(*config.lars, size, std::move(segments));
   if (config.lamb) return MakeLamb(*config.lamb, size, std::move(segments));
-  return absl::InvalidArgumentError("optimizer: name one of sgd, adam, adamW, lars and lamb");
+  if (config.custom && custom) return custom(std::move(segments));
+  return absl::InvalidArgumentError(
+      "optimizer: name one of sgd, adam, adamW, lars and lamb; a custom one belongs to a trainer "
+      "of your own");
 }
 
 // The settings that every kind has, of the kind that is named. Zeros where none is.
@@ -39,6 +43,7 @@ Common CommonOf(const training::v1alpha1::Optimizer& config) {
   take(config.adam_w);
   take(config.lars);
   take(config.lamb);
+  take(config.custom);
   return common;
 }
 
@@ -46,10 +51,11 @@ Common CommonOf(const training::v1alpha1::Optimizer& config) {
 
 absl::StatusOr<std::unique_ptr<Optimizer>> MakeOptimizer(
     const training::v1alpha1::Optimizer& config, size_t size,
-    std::span<const ParameterRange> parameters) {
-  const Cut cut = config.lars || config.lamb ? Cut::kByParameter : Cut::kWhereGroupsDiffer;
+    std::span<const ParameterRange> parameters, const CustomFactory& custom) {
+  const bool layer_wise = config.lars || config.lamb || config.custom;
+  const Cut cut = layer_wise ? Cut::kByParameter : Cut::kWhereGroupsDiffer;
   RM_ASSIGN_OR_RETURN(auto segments, MakeSegments(config, size, parameters, cut));
-  RM_ASSIGN_OR_RETURN(auto optimizer, MakeKind(config, size, std::move(segments)));
+  RM_ASSIGN_OR_RETURN(auto optimizer, MakeKind(config, size, std::move(segments), custom));
   if (!config.clip) return optimizer;
   return Clipped(*config.clip, size, std::move(optimizer));
 }

@@ -15,6 +15,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -48,16 +49,26 @@ struct ParameterRange {
   size_t size = 0;  // in floats
 };
 
-// Not thread-safe; uses the process's threads (device/parallel.h) inside Update.
+// A stretch of the flat buffer whose weights learn alike, by the configuration's groups.
+struct Segment {
+  size_t begin = 0, end = 0;  // of the flat buffer
+  double rate_factor = 1;     // of the learning rate
+  double decay_factor = 1;    // of the weight decay
+  bool layer_wise = true;     // whether its own norms scale the rate, where the optimizer does so
+
+  size_t size() const { return end - begin; }
+};
+
+// Not thread-safe; may use the process's threads (device/parallel.h) inside Update.
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
   Optimizer(const Optimizer&) = delete;
   Optimizer& operator=(const Optimizer&) = delete;
 
-  // Changes `weights` and the state in place. Both spans have the length given to MakeOptimizer and
-  // must not overlap. Never fails: a gradient that is not finite makes weights that are not, so the
-  // caller looks at the loss first.
+  // Changes `weights` and the state in place. Both spans have the length given to MakeOptimizer, in
+  // floats, and must not overlap; `gradient_sums` is summed over the batch's labels. Never fails: a
+  // gradient that is not finite makes weights that are not, so the caller looks at the loss first.
   virtual void Update(std::span<float> weights, std::span<const float> gradient_sums,
                       const UpdateOptions& options) = 0;
 
@@ -69,12 +80,17 @@ class Optimizer {
   Optimizer() = default;
 };
 
+// Makes the optimizer that a configuration calls `custom`, over one segment for each parameter.
+using CustomFactory =
+    std::function<absl::StatusOr<std::unique_ptr<Optimizer>>(std::vector<Segment> segments)>;
+
 // An optimizer for `size` weights, of which `parameters`, in the order of their offsets, says what
 // is what; without it they are one tensor without a name. kInvalidArgument if the configuration
-// makes no sense (Nesterov without momentum, no kind named) or a group has no parameter.
+// makes no sense (Nesterov without momentum, no kind named), a group has no parameter, or it is
+// custom and there is no `custom`; else its errors.
 absl::StatusOr<std::unique_ptr<Optimizer>> MakeOptimizer(
     const training::v1alpha1::Optimizer& config, size_t size,
-    std::span<const ParameterRange> parameters = {});
+    std::span<const ParameterRange> parameters = {}, const CustomFactory& custom = nullptr);
 
 // The configuration's learning rate and weight decay, before the schedule.
 double BaseLearningRate(const training::v1alpha1::Optimizer& config);

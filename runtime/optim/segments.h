@@ -1,4 +1,4 @@
-// What an optimizer walks over: stretches of the flat buffer whose weights learn alike.
+// What an optimizer walks over: how a configuration's groups cut the flat buffer.
 #ifndef RINGMASTER_RUNTIME_OPTIM_SEGMENTS_H_
 #define RINGMASTER_RUNTIME_OPTIM_SEGMENTS_H_
 
@@ -10,15 +10,6 @@
 #include "runtime/optim/optimizer.h"
 
 namespace ringmaster::optim {
-
-struct Segment {
-  size_t begin = 0, end = 0;  // of the flat buffer
-  double rate_factor = 1;     // of the learning rate
-  double decay_factor = 1;    // of the weight decay
-  bool layer_wise = true;     // whether its own norms scale the rate, where the optimizer does so
-
-  size_t size() const { return end - begin; }
-};
 
 enum class Cut {
   kWhereGroupsDiffer,  // as few segments as the groups allow: one where there are none

@@ -1,0 +1,150 @@
+// What the graph's passes make of the networks that have names: the same bits, step by step.
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <numeric>
+#include <ostream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "common/networks.h"
+#include "common/status.h"
+#include "runtime/graph/executor.h"
+#include "runtime/nn/initialise.h"
+#include "runtime/nn/zoo.h"
+#include "runtime/tensor/random.h"
+
+namespace ringmaster::nn {
+namespace {
+
+using tensor::Tensor;
+
+constexpr int64_t kBatch = 4;
+constexpr int64_t kClasses = 10;
+constexpr int64_t kWindow = 8;
+constexpr uint64_t kSeed = 5;
+
+Model SmallModel(const networks::Network& network) {
+  BuildOptions options{.batch = kBatch, .classes = kClasses};
+  if (network.reads_text()) {
+    options.sample = {{kWindow}, tensor::DType::kI32};
+    options.label_shape = {kWindow};
+  } else {
+    const int64_t side = std::max<int64_t>(network.smallest_side, 32);
+    options.sample = {{3, side, side}, tensor::DType::kF32};
+  }
+  ZooSettings settings{.name = std::string(network.name), .width = 0.125};
+  if (network.reads_text()) settings.layers = 2;
+  auto model = BuildZoo(settings, options);
+  EXPECT_TRUE(model.ok()) << Message(model.status());
+  return model.ok() ? *std::move(model) : Model();
+}
+
+// A model in training on samples that are made up, with plain gradient descent.
+class Training {
+ public:
+  Training(const Model& model, const graph::CompileOptions& options)
+      : model_(model),
+        weights_(model.parameter_floats),
+        inputs_(model.inputs.shape, model.inputs.dtype),
+        labels_(model.labels.shape, model.labels.dtype),
+        positions_(kBatch) {
+    InitialiseParameters(model, kSeed, weights_);
+    FillSamples();
+    auto executor = graph::Executor::Compile(model.graph, options);
+    EXPECT_TRUE(executor.ok()) << Message(executor.status());
+    executor_ = std::move(*executor);
+    EXPECT_TRUE(executor_->Bind(kInputs, inputs_).ok());
+    EXPECT_TRUE(executor_->Bind(kLabels, labels_).ok());
+    for (const Parameter& p : model.parameters) {
+      const Tensor view = Tensor::View(weights_.data() + p.offset, p.shape, tensor::DType::kF32);
+      EXPECT_TRUE(executor_->Bind(p.name, view).ok());
+    }
+    std::iota(positions_.begin(), positions_.end(), uint64_t{0});
+  }
+
+  void Step() {
+    const absl::Status status = executor_->Run({.seed = kSeed, .sample_positions = positions_});
+    ASSERT_TRUE(status.ok()) << Message(status);
+    for (const Parameter& p : model_.parameters) {
+      const Tensor gradient = *executor_->Output(p.gradient);
+      for (int64_t i = 0; i < gradient.elements(); ++i)
+        weights_[p.offset + static_cast<size_t>(i)] -= 1e-3F * gradient.data<float>()[i];
+    }
+  }
+
+  graph::Executor& executor() { return *executor_; }
+
+ private:
+  void FillSamples() {
+    tensor::RandomStream stream({.seed = kSeed, .op = tensor::StreamOf("samples")});
+    const auto draw = [&](Tensor& tensor) {
+      for (int32_t& v : tensor.span<int32_t>()) v = static_cast<int32_t>(stream.Below(kClasses));
+    };
+    draw(labels_);
+    if (inputs_.dtype() == tensor::DType::kI32) return draw(inputs_);
+    for (float& v : inputs_.span<float>()) v = 2 * tensor::ToUniform(stream.Next()) - 1;
+  }
+
+  const Model& model_;
+  std::vector<float> weights_;
+  Tensor inputs_, labels_;
+  std::vector<uint64_t> positions_;
+  std::unique_ptr<graph::Executor> executor_;
+};
+
+void ExpectSameOutputs(const Model& model, Training& a, Training& b) {
+  for (const graph::NamedValue& output : model.graph.outputs()) {
+    const Tensor x = *a.executor().Output(output.name), y = *b.executor().Output(output.name);
+    ASSERT_EQ(std::memcmp(x.raw(), y.raw(), x.bytes()), 0) << output.name;
+  }
+}
+
+class ZooPassesTest : public ::testing::TestWithParam<networks::Network> {};
+
+TEST_P(ZooPassesTest, LeaveEveryBitOfTenStepsAsItIs) {
+  const Model model = SmallModel(GetParam());
+  Training with(model, {}), without(model, {.optimise = false});
+  EXPECT_LE(with.executor().ImplementationNames().size(),
+            without.executor().ImplementationNames().size());
+  for (int step = 0; step < 10; ++step) {
+    with.Step();
+    without.Step();
+    ExpectSameOutputs(model, with, without);
+  }
+}
+
+std::string TestNameOf(std::string_view network) {
+  std::string name(network);
+  std::erase(name, '-');
+  return name;
+}
+
+INSTANTIATE_TEST_SUITE_P(Zoo, ZooPassesTest, ::testing::ValuesIn(networks::kNetworks),
+                         [](const auto& info) { return TestNameOf(info.param.name); });
+
+// Of networks that hold more than the results of convolutions and products.
+class ZooMemoryTest : public ::testing::TestWithParam<std::string_view> {};
+
+TEST_P(ZooMemoryTest, WithATenthLessEveryBitOfThreeStepsIsTheSame) {
+  const Model model = SmallModel(*networks::Find(GetParam()));
+  Training much(model, {});
+  const size_t budget = much.executor().arena_bytes() * 9 / 10;
+  Training little(model, {.memory_budget = budget});
+  EXPECT_LE(little.executor().arena_bytes(), budget);
+  for (int step = 0; step < 3; ++step) {
+    much.Step();
+    little.Step();
+    ExpectSameOutputs(model, much, little);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Zoo, ZooMemoryTest,
+                         ::testing::Values("resnet-18", "resnet-50", "densenet-121", "gpt-2"),
+                         [](const auto& info) { return TestNameOf(info.param); });
+
+}  // namespace
+}  // namespace ringmaster::nn
