@@ -32,13 +32,16 @@ class CsvDataset : public Dataset {
   CsvDataset(SampleFormat format, Table table)
       : Dataset(std::move(format)), table_(std::move(table)) {}
 
-  uint32_t size() const override { return static_cast<uint32_t>(table_.labels.size()); }
+  uint32_t size() const override {
+    return static_cast<uint32_t>(table_.labels.size() / static_cast<size_t>(format().labels()));
+  }
 
  private:
   void CopySample(uint32_t row, void* input, int32_t* labels) const override {
     const size_t width = static_cast<size_t>(format().input.shape.elements());
     std::memcpy(input, table_.features.data() + row * width, width * sizeof(float));
-    *labels = table_.labels[row];
+    const auto count = static_cast<size_t>(format().labels());
+    std::memcpy(labels, table_.labels.data() + row * count, count * sizeof(int32_t));
   }
 
   Table table_;
@@ -72,7 +75,8 @@ class Reader {
       : config_(config),
         file_(file),
         format_(std::move(format)),
-        width_(static_cast<size_t>(format_.input.shape.elements())) {}
+        width_(static_cast<size_t>(format_.input.shape.elements())),
+        labels_(static_cast<size_t>(format_.labels())) {}
 
   absl::StatusOr<Splits> Read() {
     std::string_view rest = file_.content;
@@ -82,7 +86,10 @@ class Reader {
     for (; !rest.empty(); ++line_) {
       const std::string_view text = TakeUntil('\n', rest);
       RM_RETURN_IF_ERROR(CheckColumns(text));
-      if (line_ == 1 && config_.header) continue;
+      if (line_ == 1 && config_.header) {
+        NameLabels(text);
+        continue;
+      }
       RM_RETURN_IF_ERROR(AddSample(text));
     }
     return Finish();
@@ -92,10 +99,25 @@ class Reader {
   absl::Status CheckColumns(std::string_view text) const {
     const size_t columns =
         Trim(text).empty() ? 0 : static_cast<size_t>(std::count(text.begin(), text.end(), ',')) + 1;
-    if (columns == width_ + 1) return absl::OkStatus();
-    return file_.ErrorAt(
-        line_, fmt::format("{} columns, but a label and a sample of shape {} need {}", columns,
-                           format_.input.shape.ToString(), width_ + 1));
+    if (columns == width_ + labels_) return absl::OkStatus();
+    return file_.ErrorAt(line_,
+                         fmt::format("{} columns, but {} and a sample of shape {} need {}", columns,
+                                     labels_ == 1 ? "a label" : fmt::format("{} labels", labels_),
+                                     format_.input.shape.ToString(), width_ + labels_));
+  }
+
+  bool IsLabel(size_t column) const {
+    const auto first = static_cast<size_t>(config_.label_column);
+    return column >= first && column < first + labels_;
+  }
+
+  void NameLabels(std::string_view header) {
+    if (!format_.has_independent_labels()) return;
+    size_t label = 0;
+    for (size_t column = 0; column < width_ + labels_; ++column) {
+      const std::string_view cell = Trim(TakeUntil(',', header));
+      if (IsLabel(column)) format_.label_names[label++] = cell;
+    }
   }
 
   absl::Status AddSample(std::string_view text) {
@@ -105,11 +127,10 @@ class Reader {
     ++samples_;
     const auto n = static_cast<uint64_t>(config_.hold_out_every);
     Table& table = n > 0 && samples_ % n == 0 ? held_out_ : train_;
-    for (size_t column = 0; column <= width_; ++column) {
+    for (size_t column = 0; column < width_ + labels_; ++column) {
       const std::string_view cell = Trim(TakeUntil(',', text));
-      RM_RETURN_IF_ERROR(column == static_cast<size_t>(config_.label_column)
-                             ? AddLabel(cell, column, table)
-                             : AddFeature(cell, column, table));
+      RM_RETURN_IF_ERROR(IsLabel(column) ? AddLabel(cell, column, table)
+                                         : AddFeature(cell, column, table));
     }
     return absl::OkStatus();
   }
@@ -120,9 +141,14 @@ class Reader {
       return file_.ErrorAt(
           line_, fmt::format("label {} in column {} is not a whole number", Quote(cell), column));
     }
-    if (label < 0 || label >= config_.classes) {
+    if (format_.has_independent_labels() && (label < 0 || label > 1)) {
+      return file_.ErrorAt(
+          line_, fmt::format("label {} in column {} is neither 0 nor 1 ({} labels)", label, column,
+                             labels_));
+    }
+    if (!format_.has_independent_labels() && (label < 0 || label >= format_.classes)) {
       return file_.ErrorAt(line_, fmt::format("label {} is not in 0..{} ({} classes)", label,
-                                              config_.classes - 1, config_.classes));
+                                              format_.classes - 1, format_.classes));
     }
     table.labels.push_back(static_cast<int32_t>(label));
     return absl::OkStatus();
@@ -150,10 +176,10 @@ class Reader {
       return file_.Error(fmt::format("holdOutEvery {} leaves none of {} samples for training",
                                      config_.hold_out_every, samples_));
     }
-    const std::string settings =
-        fmt::format("csv header={} label={} classes={} shape={} scale={} hold-out={}",
-                    config_.header, config_.label_column, config_.classes,
-                    format_.input.shape.ToString(), config_.scale, config_.hold_out_every);
+    const std::string settings = fmt::format(
+        "csv header={} label={} {}={} shape={} scale={} hold-out={}", config_.header,
+        config_.label_column, format_.has_independent_labels() ? "labels" : "classes",
+        format_.classes, format_.input.shape.ToString(), config_.scale, config_.hold_out_every);
     return Splits{.train = std::make_unique<CsvDataset>(format_, std::move(train_)),
                   .held_out = std::make_unique<CsvDataset>(format_, std::move(held_out_)),
                   .fingerprint = Fingerprint(file_.content, settings)};
@@ -161,8 +187,9 @@ class Reader {
 
   const CsvData& config_;
   const DataFile& file_;
-  const SampleFormat format_;
-  const size_t width_;  // features of a sample
+  SampleFormat format_;
+  const size_t width_;   // features of a sample
+  const size_t labels_;  // of a sample
   size_t line_ = 1;
   uint64_t samples_ = 0;
   Table train_, held_out_;
@@ -190,7 +217,13 @@ absl::StatusOr<tensor::Shape> SampleShape(const CsvData& config, const DataFile&
 absl::StatusOr<Splits> LoadCsv(const CsvData& config, const std::string& workspace) {
   RM_ASSIGN_OR_RETURN(const DataFile file, ReadDataFile(config.path, workspace));
   RM_ASSIGN_OR_RETURN(const tensor::Shape shape, SampleShape(config, file));
-  SampleFormat format{.input = {shape, tensor::DType::kF32}, .classes = config.classes};
+  SampleFormat format{.input = {shape, tensor::DType::kF32},
+                      .classes = config.labels.value_or(config.classes.value_or(0))};
+  if (config.labels) {
+    format.label_shape = tensor::Shape{*config.labels};
+    for (int32_t label = 0; label < *config.labels; ++label)
+      format.label_names.push_back(fmt::format("{}", label));
+  }
   return Reader(config, file, std::move(format)).Read();
 }
 

@@ -1,4 +1,5 @@
-// A data set from comma-separated numbers: one sample a line, one column of which is its class.
+// A data set from comma-separated numbers: one sample a line, one column of which is its class, or
+// several of which are labels that hold or do not.
 //
 // Cells are plain decimal numbers without quotes; blanks around them, CRLF line ends, a byte-order
 // mark and empty lines at the end of the file are accepted. Anything else is refused with its line.

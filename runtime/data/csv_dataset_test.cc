@@ -102,6 +102,45 @@ TEST(CsvDatasetTest, HoldsOutEveryNthSampleOfTheFile) {
   EXPECT_EQ(splits->train->size(), 5u);
 }
 
+// Two labels behind the first feature.
+CsvData TwoLabels() {
+  CsvData config = Config();
+  config.classes.reset();
+  config.labels = 2;
+  config.label_column = 1;
+  return config;
+}
+
+TEST(CsvDatasetTest, ReadsSeveralLabelsASampleAndTheirNames) {
+  const auto splits = LoadContent("a, Edema ,Hernia,b\n1,0,1,2\n3,1,1,4\n", TwoLabels());
+  ASSERT_TRUE(splits.ok()) << Message(splits.status());
+  const SampleFormat& format = splits->train->format();
+  EXPECT_EQ(format.label_shape, tensor::Shape{2});
+  EXPECT_EQ(format.classes, 2) << "a score for each";
+  EXPECT_THAT(format.label_names, ElementsAre("Edema", "Hernia"));
+  EXPECT_EQ(splits->train->size(), 2u);
+  Tensor inputs({2, 2}, DType::kF32), labels({2, 2}, DType::kI32);
+  const uint32_t rows[] = {1, 0};
+  ASSERT_TRUE(splits->train->Fill(rows, inputs, labels).ok());
+  EXPECT_THAT(inputs.span<float>(), ElementsAre(3, 4, 1, 2));
+  EXPECT_THAT(labels.span<int32_t>(), ElementsAre(1, 1, 0, 1));
+}
+
+TEST(CsvDatasetTest, LabelsWithoutAHeaderHaveTheirNumbers) {
+  CsvData config = TwoLabels();
+  config.header = false;
+  const auto splits = LoadContent("1,0,1,2\n", config);
+  ASSERT_TRUE(splits.ok()) << Message(splits.status());
+  EXPECT_THAT(splits->train->format().label_names, ElementsAre("0", "1"));
+}
+
+TEST(CsvDatasetTest, NamesALabelThatNeitherHoldsNorDoesNot) {
+  EXPECT_EQ(ErrorOf("a,l,m,b\n1,0,2,3\n", TwoLabels()),
+            "data.txt:2: label 2 in column 2 is neither 0 nor 1 (2 labels)");
+  EXPECT_EQ(ErrorOf("a,l,m\n1,0,1\n", TwoLabels()),
+            "data.txt:1: 3 columns, but 2 labels and a sample of shape [2] need 4");
+}
+
 TEST(CsvDatasetTest, NamesFileAndLineOfAMistake) {
   const std::string head = "l,a,b\n0,1,2\n";
   EXPECT_EQ(ErrorOf(head + "0,x,2\n"), "data.txt:3: 'x' in column 1 is not a number");

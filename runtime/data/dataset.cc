@@ -25,16 +25,35 @@ absl::Status CheckSpec(const char* what, const tensor::Tensor& tensor,
                                                 tensor.spec().ToString(), wanted.ToString()));
 }
 
+class FunctionDataset : public Dataset {
+ public:
+  FunctionDataset(SampleFormat format, uint32_t size, CopyFunction copy)
+      : Dataset(std::move(format)), size_(size), copy_(std::move(copy)) {}
+  uint32_t size() const override { return size_; }
+
+ private:
+  void CopySample(uint32_t row, void* input, int32_t* labels) const override {
+    copy_(row, input, labels);
+  }
+
+  const uint32_t size_;
+  const CopyFunction copy_;
+};
+
 }  // namespace
+
+tensor::ValueSpec SampleFormat::InputsOf(size_t rows) const {
+  return {Batched(rows, input.shape), input.dtype};
+}
+
+tensor::ValueSpec SampleFormat::LabelsOf(size_t rows) const {
+  return {Batched(rows, label_shape), tensor::DType::kI32};
+}
 
 absl::Status Dataset::Fill(std::span<const uint32_t> rows, tensor::Tensor& inputs,
                            tensor::Tensor& labels) const {
-  const tensor::ValueSpec input_spec{Batched(rows.size(), format_.input.shape),
-                                     format_.input.dtype};
-  const tensor::ValueSpec label_spec{Batched(rows.size(), format_.label_shape),
-                                     tensor::DType::kI32};
-  RM_RETURN_IF_ERROR(CheckSpec("inputs", inputs, input_spec));
-  RM_RETURN_IF_ERROR(CheckSpec("labels", labels, label_spec));
+  RM_RETURN_IF_ERROR(CheckSpec("inputs", inputs, format_.InputsOf(rows.size())));
+  RM_RETURN_IF_ERROR(CheckSpec("labels", labels, format_.LabelsOf(rows.size())));
   for (const uint32_t row : rows) {
     if (row >= size()) {
       return absl::InvalidArgumentError(
@@ -51,10 +70,15 @@ absl::Status Dataset::Fill(std::span<const uint32_t> rows, tensor::Tensor& input
   return absl::OkStatus();
 }
 
+std::unique_ptr<const Dataset> MakeDataset(SampleFormat format, uint32_t size, CopyFunction copy) {
+  return std::make_unique<FunctionDataset>(std::move(format), size, std::move(copy));
+}
+
 absl::StatusOr<Splits> Load(const training::v1alpha1::Data& config, const std::string& workspace) {
   if (config.csv) return LoadCsv(*config.csv, workspace);
   if (config.text) return LoadText(*config.text, workspace);
-  return absl::InvalidArgumentError("data: name one of csv and text");
+  return absl::InvalidArgumentError(
+      "data: name one of csv and text; custom samples are made by a trainer of your own");
 }
 
 }  // namespace ringmaster::data

@@ -10,9 +10,12 @@
 #define RINGMASTER_RUNTIME_DATA_DATASET_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -27,12 +30,19 @@ namespace ringmaster::data {
 
 // What one sample looks like, without the batch axis.
 struct SampleFormat {
-  tensor::ValueSpec input;    // f32 features, or i32 tokens
-  tensor::Shape label_shape;  // [] for one label per sample, [window] for text; labels are i32
-  int64_t classes = 0;        // labels are 0 .. classes-1; for text also the number of tokens
+  tensor::ValueSpec input;      // f32 features, or i32 tokens
+  tensor::Shape label_shape{};  // [] for one label per sample, [window] for text; labels are i32
+  int64_t classes = 0;          // labels are 0 .. classes-1; for text also the number of tokens
+  // Of labels that each hold (1) or do not (0), whatever the others do. label_shape is then their
+  // number, and so is `classes`, which is the number of scores.
+  std::vector<std::string> label_names{};
 
+  bool has_independent_labels() const { return !label_names.empty(); }
   // Labels that one sample carries.
   int64_t labels() const { return label_shape.elements(); }
+  // What `rows` samples together are: [rows] + the shape of one.
+  tensor::ValueSpec InputsOf(size_t rows) const;
+  tensor::ValueSpec LabelsOf(size_t rows) const;
   bool operator==(const SampleFormat&) const = default;
 };
 
@@ -60,13 +70,20 @@ class Dataset {
   SampleFormat format_;
 };
 
+// Writes sample `row` of a dataset to `input`, as many bytes as one has (f32 or i32, row-major),
+// and its labels. Called by one thread at a time; for one row always the same.
+using CopyFunction = std::function<void(uint32_t row, void* input, int32_t* labels)>;
+
+// A dataset whose `size` samples a function writes.
+std::unique_ptr<const Dataset> MakeDataset(SampleFormat format, uint32_t size, CopyFunction copy);
+
 // The two parts of a job's data.
 struct Splits {
   std::unique_ptr<const Dataset> train;     // at least one sample
   std::unique_ptr<const Dataset> held_out;  // never null; may be empty
   // SHA-256, in hex, of the data file and of the settings that cut it: equal on every worker, or
   // the workers do not train on the same samples.
-  std::string fingerprint;
+  std::string fingerprint{};
 };
 
 // Reads the file that `config` names, relative to `workspace` unless absolute. Blocks on the disk.
