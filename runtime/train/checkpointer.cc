@@ -1,6 +1,7 @@
 #include "runtime/train/checkpointer.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "common/log.h"
@@ -77,14 +78,29 @@ void Checkpointer::Submit(Replica& replica, Duration patience) {
   std::vector<size_t> sizes;
   for (const checkpoint::TensorView& tensor : tensors) sizes.push_back(tensor.data.size());
   const checkpoint::PartRange part = checkpoint::PartOf(sizes, world_, rank_);
+  const std::optional<double> value = replica.metric_value();
+  if (value && std::isfinite(*value)) {
+    std::lock_guard lock(mutex_);
+    metric_values_[id] = *value;
+  }
   const absl::Status taken =
       writer_.Submit(id, rank_, std::span(tensors).subspan(part.begin, part.end - part.begin),
                      replica.Counters(), patience);
-  if (!taken.ok()) return Failed(id, taken);
+  if (!taken.ok()) {
+    TakeMetricValue(id);
+    return Failed(id, taken);
+  }
   submitted_ = id;
 }
 
+std::optional<double> Checkpointer::TakeMetricValue(const checkpoint::CheckpointId& id) {
+  std::lock_guard lock(mutex_);
+  const auto found = metric_values_.extract(id);
+  return found.empty() ? std::nullopt : std::optional(found.mapped());
+}
+
 void Checkpointer::OnWritten(const checkpoint::WriteResult& result) {
+  const std::optional<double> metric_value = TakeMetricValue(result.id);
   {
     std::lock_guard lock(mutex_);
     // Of a round that is over: nobody waits for it, and rank 0 may have removed it half-written.
@@ -98,7 +114,8 @@ void Checkpointer::OnWritten(const checkpoint::WriteResult& result) {
     events_.Send(result.id.round, ShardDurable{.step = result.id.step,
                                                .digest = result.digest,
                                                .seconds = result.seconds,
-                                               .bytes = result.bytes});
+                                               .bytes = result.bytes,
+                                               .metric_value = metric_value});
     return;
   }
   Failed(result.id, result.status);

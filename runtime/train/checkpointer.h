@@ -7,7 +7,9 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -27,6 +29,7 @@ struct CheckpointPlan {
   std::string job;
   int64_t every_steps = 0;    // 0: not by steps
   int64_t every_seconds = 0;  // 0: not by time
+  bool keep_best = false;     // one after each evaluation that is the best so far
   const Clock* clock = &SystemClock();
 };
 
@@ -47,6 +50,8 @@ class Checkpointer {
   bool DueByTime() const;
   // Whether every rank writes one after `step`.
   bool DueBySteps(int64_t step) const;
+  // Whether every rank writes one after an evaluation that is the best so far.
+  bool keeps_best() const { return plan_.keep_best; }
 
   // Copies this rank's part and writes it behind the training. Nothing to do when this step's
   // checkpoint was written or exists already. Where the disk does not keep up it waits, at most for
@@ -68,6 +73,7 @@ class Checkpointer {
 
  private:
   void OnWritten(const checkpoint::WriteResult& result);
+  std::optional<double> TakeMetricValue(const checkpoint::CheckpointId& id);
   void Failed(const checkpoint::CheckpointId& id, const absl::Status& status);
   void Remove(const checkpoint::CheckpointRef& dropped);
   void SetAside(const Round& round);
@@ -85,7 +91,9 @@ class Checkpointer {
   int64_t round_ = 0;                // guarded by mutex_ where the writer reads it
   checkpoint::WriteResult written_;  // the last one; guarded by mutex_
   int64_t last_durable_step_ = 0;    // guarded by mutex_
-  checkpoint::AsyncWriter writer_;   // last: it reports into the members above
+  // Of the job's metric, of what is being written; guarded by mutex_.
+  std::map<checkpoint::CheckpointId, double> metric_values_;
+  checkpoint::AsyncWriter writer_;  // last: it reports into the members above
 };
 
 }  // namespace ringmaster::train

@@ -2,31 +2,92 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <numeric>
 #include <utility>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include "common/status.h"
+#include "proto/ringmaster/training/v1alpha1/metric.h"
+#include "proto/ringmaster/training/v1alpha1/trainer.api.h"
 #include "runtime/collectives/ordered_sum.h"
 #include "runtime/nn/binding.h"
+#include "runtime/train/measures.h"
 
 namespace ringmaster::train {
 namespace {
 
 constexpr int64_t kBlockSamples = 64;
+// What is gathered of a label: its score, and whether it holds.
+constexpr size_t kGathered = 2;
+
+int BlocksOf(int64_t samples) {
+  return static_cast<int>((samples + kBlockSamples - 1) / kBlockSamples);
+}
 
 // The blocks of `rank`; none for ranks beyond the number of blocks.
-collectives::ShardRange BlocksOf(int blocks, int world, int rank) {
+collectives::ShardRange OwnedBlocks(int blocks, int world, int rank) {
   const int sharing = std::min(blocks, world);
   if (rank >= sharing) return {};
   return collectives::OwnedShards(blocks, sharing, rank);
 }
 
+bool HasTop5(const data::SampleFormat& format) {
+  return !format.has_independent_labels() &&
+         format.classes >= training::v1alpha1::kFewestClassesForTop5;
+}
+
+bool HasPerplexity(const Workload& workload) {
+  return workload.config().data.text.has_value();
+}
+
+bool HasAuroc(const data::SampleFormat& format) {
+  return format.has_independent_labels() || (format.classes == 2 && format.labels() == 1);
+}
+
 }  // namespace
+
+absl::Status CheckMetric(const Workload& workload) {
+  using training::v1alpha1::Metric;
+  const data::SampleFormat& format = workload.held_out().format();
+  switch (training::v1alpha1::MetricOf(workload.config().evaluation)) {
+    case Metric::kTop5:
+      if (HasTop5(format)) return absl::OkStatus();
+      return absl::InvalidArgumentError(fmt::format(
+          "spec.trainer.evaluation.metric: Top5 needs at least {} classes, the data has "
+          "{}; take Accuracy or Loss",
+          training::v1alpha1::kFewestClassesForTop5,
+          format.has_independent_labels() ? "independent labels"
+                                          : fmt::format("{}", format.classes)));
+    case Metric::kPerplexity:
+      if (HasPerplexity(workload)) return absl::OkStatus();
+      return absl::InvalidArgumentError(
+          "spec.trainer.evaluation.metric: Perplexity is measured on text alone; take Loss");
+    case Metric::kAuroc:
+      if (HasAuroc(format)) return absl::OkStatus();
+      return absl::InvalidArgumentError(
+          fmt::format("spec.trainer.evaluation.metric: AUROC needs samples of 2 classes or of "
+                      "independent labels, the data has {} classes and {} labels a sample; take "
+                      "Accuracy or Loss",
+                      format.classes, format.labels()));
+    case Metric::kUnspecified:
+    case Metric::kLoss:
+    case Metric::kAccuracy:
+      break;
+  }
+  return absl::OkStatus();
+}
 
 Evaluator::Evaluator(const Workload& workload, kernels::Selection kernels, std::span<float> weights,
                      std::span<float> states)
-    : workload_(workload), kernels_(kernels), weights_(weights), states_(states) {}
+    : workload_(workload),
+      kernels_(kernels),
+      weights_(weights),
+      states_(states),
+      has_top5_(HasTop5(workload.held_out().format())),
+      has_auroc_(HasAuroc(workload.held_out().format())) {}
 
 absl::StatusOr<Evaluator::Prepared*> Evaluator::PreparedFor(int64_t samples) {
   if (const auto found = prepared_.find(samples); found != prepared_.end()) return &found->second;
@@ -50,26 +111,93 @@ absl::StatusOr<Evaluator::Sums> Evaluator::RunBlock(data::RowRange rows) {
   RM_RETURN_IF_ERROR(prepared->executor->Run({}));
   RM_ASSIGN_OR_RETURN(const tensor::Tensor loss, prepared->executor->Output(nn::kLossSum));
   RM_ASSIGN_OR_RETURN(const tensor::Tensor correct, prepared->executor->Output(nn::kCorrect));
-  return Sums{loss.data<float>()[0], correct.data<float>()[0]};
+  Sums sums{.loss = loss.data<float>()[0], .correct = correct.data<float>()[0]};
+  if (!has_top5_ && !has_auroc_) return sums;
+  RM_ASSIGN_OR_RETURN(const tensor::Tensor logits, prepared->executor->Output(nn::kLogits));
+  const std::span<const int32_t> labels = prepared->labels.span<int32_t>();
+  if (has_top5_) {
+    const int64_t classes = workload_.held_out().format().classes;
+    sums.in_top5 = static_cast<double>(CountInTop(5, logits.span<float>(), classes, labels));
+  }
+  if (has_auroc_) AddScores(logits.span<float>(), labels);
+  return sums;
 }
 
-absl::StatusOr<Evaluation> Evaluator::Run(collectives::Communicator& communicator) {
+// Logits order the samples as probabilities do; of two classes the difference of the two does.
+void Evaluator::AddScores(std::span<const float> logits, std::span<const int32_t> labels) {
+  const bool independent = workload_.held_out().format().has_independent_labels();
+  for (size_t i = 0; i < labels.size(); ++i) {
+    scores_.push_back(independent ? static_cast<double>(logits[i])
+                                  : static_cast<double>(logits[2 * i + 1]) -
+                                        static_cast<double>(logits[2 * i]));
+    scores_.push_back(labels[i]);
+  }
+}
+
+std::vector<size_t> Evaluator::ScoresByRank(int world) const {
   const int64_t samples = workload_.held_out().size();
-  if (samples == 0) return Evaluation{};
-  const auto blocks = static_cast<int>((samples + kBlockSamples - 1) / kBlockSamples);
-  collectives::OrderedSum<double> sum(blocks, 2);
-  const auto mine = BlocksOf(blocks, communicator.world(), communicator.rank());
+  std::vector<size_t> counts;
+  for (int rank = 0; rank < world; ++rank) {
+    const auto blocks = OwnedBlocks(BlocksOf(samples), world, rank);
+    const int64_t begin = std::min(blocks.begin * kBlockSamples, samples);
+    const int64_t end = std::min(blocks.end * kBlockSamples, samples);
+    const int64_t labels = (end - begin) * workload_.held_out().format().labels();
+    counts.push_back(kGathered * static_cast<size_t>(labels));
+  }
+  return counts;
+}
+
+absl::Status Evaluator::MeasureAuroc(collectives::Communicator& communicator, Evaluation& result) {
+  const std::vector<size_t> counts = ScoresByRank(communicator.world());
+  std::vector<double> all(std::accumulate(counts.begin(), counts.end(), size_t{0}));
+  RM_RETURN_IF_ERROR(communicator.Allgather(scores_, counts, all, "evaluation scores"));
+  const auto labels = static_cast<size_t>(workload_.held_out().format().labels());
+  std::vector<Scored> samples(workload_.held_out().size());
+  double sum = 0;
+  int measured = 0;
+  for (size_t label = 0; label < labels; ++label) {
+    for (size_t i = 0; i < samples.size(); ++i) {
+      const size_t place = kGathered * (i * labels + label);
+      samples[i] = {.score = all[place], .positive = all[place + 1] != 0};
+    }
+    const std::optional<double> auroc = Auroc(samples);
+    if (workload_.held_out().format().has_independent_labels())
+      result.label_aurocs.push_back(auroc);
+    sum += auroc.value_or(0);
+    measured += auroc ? 1 : 0;
+  }
+  if (measured > 0) result.auroc = sum / measured;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::optional<Evaluation>> Evaluator::Run(int64_t step,
+                                                         collectives::Communicator& communicator) {
+  const int64_t samples = workload_.held_out().size();
+  if (samples == 0) return std::nullopt;
+  const int blocks = BlocksOf(samples);
+  std::array<double, 3> total{};
+  collectives::OrderedSum<double> sum(blocks, total.size());
+  const auto mine = OwnedBlocks(blocks, communicator.world(), communicator.rank());
+  scores_.clear();
   for (int block = mine.begin; block < mine.end; ++block) {
     const int64_t begin = block * kBlockSamples;
     RM_ASSIGN_OR_RETURN(const Sums sums,
                         RunBlock({begin, std::min(begin + kBlockSamples, samples)}));
-    RM_RETURN_IF_ERROR(sum.Add(block, std::array{sums.loss, sums.correct}));
+    RM_RETURN_IF_ERROR(sum.Add(block, std::array{sums.loss, sums.correct, sums.in_top5}));
   }
-  std::array<double, 2> total{};
   RM_RETURN_IF_ERROR(sum.Reduce(communicator, total, "evaluation"));
   const double labels =
       static_cast<double>(samples) * static_cast<double>(workload_.held_out().format().labels());
-  return Evaluation{.loss = total[0] / labels, .accuracy = total[1] / labels};
+  Evaluation result{.step = step, .loss = total[0] / labels, .accuracy = total[1] / labels};
+  if (has_top5_) result.top5_accuracy = total[2] / labels;
+  if (HasPerplexity(workload_)) {
+    // The last bit of an exponential may be the processor's own, and all ranks go by it.
+    double perplexity = std::exp(result.loss);
+    RM_RETURN_IF_ERROR(communicator.Broadcast(0, {&perplexity, 1}, "perplexity"));
+    result.perplexity = perplexity;
+  }
+  if (has_auroc_) RM_RETURN_IF_ERROR(MeasureAuroc(communicator, result));
+  return result;
 }
 
 }  // namespace ringmaster::train

@@ -1,27 +1,32 @@
 // Evaluates the held-out samples, shared by all ranks, each sample once.
 //
 // The samples are cut into fixed blocks; a rank computes a range of them, and the blocks' sums are
-// added in the fixed tree over blocks. So the result does not depend on the world size.
+// added in the fixed tree over blocks. The area under the curve is no sum: every rank gathers all
+// scores, 16 bytes for each label, and computes it alike. So the result does not depend on the
+// world size.
 #ifndef RINGMASTER_RUNTIME_TRAIN_EVALUATOR_H_
 #define RINGMASTER_RUNTIME_TRAIN_EVALUATOR_H_
 
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
+#include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "runtime/collectives/communicator.h"
 #include "runtime/data/sample_stream.h"
 #include "runtime/graph/executor.h"
+#include "runtime/train/evaluation.h"
 #include "runtime/train/workload.h"
 
 namespace ringmaster::train {
 
-struct Evaluation {
-  double loss = 0;       // mean over labels
-  double accuracy = -1;  // share of labels that were right; negative when nothing is held out
-};
+// kInvalidArgument, with the field and what to take instead, where evaluations of the workload's
+// data do not measure the metric that its configuration names.
+absl::Status CheckMetric(const Workload& workload);
 
 // Not thread-safe; must not outlive the workload and the buffers.
 class Evaluator {
@@ -30,8 +35,10 @@ class Evaluator {
   Evaluator(const Workload& workload, kernels::Selection kernels, std::span<float> weights,
             std::span<float> states);
 
-  // Every rank of the round calls it. Blocks and fails as the communicator's operations do.
-  absl::StatusOr<Evaluation> Run(collectives::Communicator& communicator);
+  // Evaluates the weights of `step`; nothing where no sample is held out. Every rank of the round
+  // calls it. Blocks and fails as the communicator's operations do.
+  absl::StatusOr<std::optional<Evaluation>> Run(int64_t step,
+                                                collectives::Communicator& communicator);
 
  private:
   struct Prepared {
@@ -42,15 +49,27 @@ class Evaluator {
   struct Sums {
     double loss = 0;
     double correct = 0;
+    double in_top5 = 0;
   };
+  // How many numbers of an array each rank of the round has.
+  std::vector<size_t> ScoresByRank(int world) const;
   absl::StatusOr<Prepared*> PreparedFor(int64_t samples);
   absl::StatusOr<Sums> RunBlock(data::RowRange rows);
+  // Adds this block's samples to scores_.
+  void AddScores(std::span<const float> logits, std::span<const int32_t> labels);
+  // Sets auroc and label_aurocs.
+  absl::Status MeasureAuroc(collectives::Communicator& communicator, Evaluation& result);
 
   const Workload& workload_;
   const kernels::Selection kernels_;
   const std::span<float> weights_;
   const std::span<float> states_;
+  const bool has_top5_;
+  const bool has_auroc_;
   std::map<int64_t, Prepared> prepared_;  // by samples: the whole block, and the last one
+  // Of this rank's samples, label by label: score and whether it holds by turns. One label where
+  // the data has two classes.
+  std::vector<double> scores_;
 };
 
 }  // namespace ringmaster::train

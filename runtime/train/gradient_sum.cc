@@ -86,6 +86,7 @@ GradientSum::GradientSum(const GradientSumOptions& options, Communicator& commun
       parts_(options.shards == 0 ? communicator.world() : options.shards),
       owned_(collectives::OwnedShards(parts_, communicator.world(), communicator.rank())),
       compressed_(NamesMethod(*options.config)) {
+  if (out.empty()) return;
   const size_t gradients = options.layout->parameter_floats;
   const auto bucket_floats = static_cast<size_t>(options.config->bucket_bytes) / sizeof(float);
   const bool whole =

@@ -91,7 +91,7 @@ TEST_P(GradientsTest, LetTheLossFall) {
   const Trained trained = Train(job_, 2);
   EXPECT_EQ(trained.finished.steps, 40);
   EXPECT_LT(trained.finished.loss, 0.6 * trained.first_loss);
-  EXPECT_GT(trained.finished.accuracy, 0.6);
+  EXPECT_GT(trained.finished.evaluation->accuracy, 0.6);
 }
 
 TEST_P(GradientsTest, TrainTheSameWeightsAtEveryWorldSizeWhereTheyPromiseIt) {
@@ -130,7 +130,7 @@ TEST_P(GradientsTest, SendWhatTheyShould) {
 
 TEST_P(GradientsTest, TrainWithoutShardsToo) {
   job_.config.trainer.batch.shards = 0;
-  EXPECT_GT(Train(job_, 3).finished.accuracy, 0.6);
+  EXPECT_GT(Train(job_, 3).finished.evaluation->accuracy, 0.6);
 }
 
 TEST(BucketsTest, KeepTheBitsOf32BitFloatsToo) {
@@ -141,6 +141,17 @@ TEST(BucketsTest, KeepTheBitsOf32BitFloatsToo) {
     for (const int world : {1, 3})
       EXPECT_EQ(Train(job, world).finished.weights_sha256, whole)
           << bytes << " bytes, " << world << " workers";
+  }
+}
+
+TEST(BucketsTest, KeepTheBitsOfAWorkerThatIsAloneWithOneShard) {
+  DigitsJob job;
+  for (const int shards : {0, 1}) {
+    job.config.trainer.batch.shards = shards;
+    job.config.trainer.gradients.bucket_bytes = 0;
+    const std::string whole = Train(job, 1).finished.weights_sha256;
+    job.config.trainer.gradients.bucket_bytes = kSmallBucket;
+    EXPECT_EQ(Train(job, 1).finished.weights_sha256, whole) << shards << " shards";
   }
 }
 

@@ -5,12 +5,14 @@
 #define RINGMASTER_RUNTIME_TRAIN_MESSAGES_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
 
 #include "runtime/checkpoint/shard_name.h"
 #include "runtime/collectives/membership.h"
+#include "runtime/train/evaluation.h"
 
 namespace ringmaster::train {
 
@@ -64,7 +66,7 @@ struct Progress {
   int64_t total_steps = 0;
   double epoch = 0;
   double loss = 0;
-  double accuracy = -1;  // negative before the first evaluation
+  std::optional<Evaluation> evaluation;  // the last one
   double samples_per_second = 0;
   double step_seconds = 0;
   double allreduce_seconds = 0;
@@ -75,6 +77,7 @@ struct ShardDurable {
   std::string digest;
   double seconds = 0;
   int64_t bytes = 0;
+  std::optional<double> metric_value;  // of the job's metric, where this step was evaluated
 };
 
 struct CheckpointFailed {
@@ -92,11 +95,18 @@ struct PeerLost {
   std::string message;
 };
 
+struct LabelAuroc {
+  std::string name;
+  std::optional<double> auroc;
+};
+
 struct Finished {
   std::string weights_sha256;
   int64_t steps = 0;
-  double accuracy = -1;  // negative when nothing is held out
   double loss = 0;
+  std::optional<Evaluation> evaluation;  // of the last step; nothing when nothing is held out
+  std::string stopped_early;             // why; empty where it went to its last step
+  std::vector<LabelAuroc> labels{};      // of data with independent labels
 };
 
 struct Drained {

@@ -8,6 +8,7 @@
 #include "common/clock.h"
 #include "runtime/collectives/algorithm.h"
 #include "runtime/kernels/kernel.h"
+#include "runtime/train/parts.h"
 
 namespace ringmaster::train {
 
@@ -24,6 +25,7 @@ struct SessionOptions {
   std::string workspace = ".";  // what relative paths start from
   std::string job;              // "namespace/name"
   std::string worker;           // the pod's name, for the timeline; its rank where empty
+  Parts parts;                  // of the user's own, that the job may name
   std::string listen =
       "127.0.0.1:0";  // numeric address:port for the peers; port 0 takes a free one
   kernels::Selection kernels = kernels::Selection::kFastest;

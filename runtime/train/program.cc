@@ -14,9 +14,12 @@
 #include "common/metrics.h"
 #include "common/status.h"
 #include "proto/ringmaster/training/v1alpha1/training_job.api.h"
+#include "runtime/device/threads.h"
 #include "runtime/train/channel.h"
+#include "runtime/train/graph_dump.h"
 #include "runtime/train/inbox.h"
 #include "runtime/train/session.h"
+#include "runtime/train/workload.h"
 
 namespace ringmaster::train {
 namespace {
@@ -75,8 +78,28 @@ absl::StatusOr<std::chrono::seconds> ReadPeerTimeout() {
   return std::chrono::seconds(seconds);
 }
 
-Ending BadConfig(const absl::Status& status) {
-  return {.exit_code = contract::kExitBadConfig, .message = Message(status)};
+absl::Status NoConfig() {
+  return absl::InvalidArgumentError(fmt::format(
+      "environment variable {} is not set: a trainer is no command for people, a launcher starts "
+      "it; run a manifest that names it in spec.trainer.program",
+      contract::kEnvTrainerConfig));
+}
+
+// What the environment asks for.
+struct Job {
+  SessionOptions options;
+  WorkerConfig config;
+};
+
+absl::StatusOr<Job> ReadJob(Parts parts) {
+  RM_RETURN_IF_ERROR(parts.status());
+  Job job;
+  RM_ASSIGN_OR_RETURN(job.options, ReadOptions());
+  job.options.parts = std::move(parts);
+  const std::string json = env::GetString(contract::kEnvTrainerConfig);
+  if (json.empty()) return NoConfig();
+  RM_ASSIGN_OR_RETURN(job.config, ParseWorkerConfig(json));
+  return job;
 }
 
 }  // namespace
@@ -123,19 +146,27 @@ absl::StatusOr<SessionOptions> ReadOptions() {
   return options;
 }
 
-Ending RunTrainer() {
+absl::Status DumpJob(Parts parts, const std::string& folder) {
+  RM_ASSIGN_OR_RETURN(const Job job, ReadJob(std::move(parts)));
+  const training::v1alpha1::TrainerConfig& trainer = job.config.trainer;
+  RM_RETURN_IF_ERROR(device::SetThreadCount(trainer.threads_per_worker));
+  RM_ASSIGN_OR_RETURN(Workload workload,
+                      Workload::Load(trainer, job.options.workspace, job.options.parts));
+  RM_RETURN_IF_ERROR(workload.CheckModel(job.options.kernels));
+  return DumpGraphs(workload, job.options.kernels, folder);
+}
+
+Ending RunTrainer(const Parts& parts) {
   SetSignals();
-  const auto options = ReadOptions();
-  if (!options.ok()) return BadConfig(options.status());
-  auto config = ParseWorkerConfig(env::GetString(contract::kEnvTrainerConfig));
-  if (!config.ok()) return BadConfig(config.status());
-  static auto* const program = new Program{.config = *std::move(config)};
+  auto job = ReadJob(parts);
+  if (!job.ok()) return {contract::kExitBadConfig, Message(job.status())};
+  static auto* const program = new Program{.config = std::move(job->config)};
   auto channel = Channel::Dial(env::GetString(contract::kEnvChannel), program->inbox);
   if (!channel.ok()) {
     return {.exit_code = contract::kExitPeerLost, .message = Message(channel.status())};
   }
   program->channel = *std::move(channel);
-  program->session = std::make_unique<Session>(program->config, *options, program->inbox,
+  program->session = std::make_unique<Session>(program->config, job->options, program->inbox,
                                                *program->channel, ServedRegistry());
   return program->session->Run();
 }

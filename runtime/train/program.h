@@ -1,12 +1,15 @@
-// The program ringmaster-train: what its environment says, turned into a session.
+// The program ringmaster-train, and any trainer of the user's own: what its environment says,
+// turned into a session.
 #ifndef RINGMASTER_RUNTIME_TRAIN_PROGRAM_H_
 #define RINGMASTER_RUNTIME_TRAIN_PROGRAM_H_
 
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "runtime/train/ending.h"
 #include "runtime/train/options.h"
+#include "runtime/train/parts.h"
 
 namespace ringmaster::training::v1alpha1 {
 struct WorkerConfig;
@@ -23,10 +26,13 @@ absl::StatusOr<SessionOptions> ReadOptions();
 // "ADDRESS:PORT", with brackets around an IPv6 address.
 std::string HostPort(const std::string& address, int port);
 
-// The whole program but its exit: dials the launcher, serves metrics, runs the session. The metrics
-// endpoint is still up afterwards, and a checkpoint may still be written; call once, and leave by
-// std::quick_exit.
-Ending RunTrainer();
+// Writes the graphs of the environment's job into `folder` (graph_dump.h), instead of training it.
+absl::Status DumpJob(Parts parts, const std::string& folder);
+
+// The whole program but its exit: dials the launcher, serves metrics, runs the session with these
+// parts. The metrics endpoint is still up afterwards, and a checkpoint may still be written; call
+// once, and leave by std::quick_exit.
+Ending RunTrainer(const Parts& parts);
 
 }  // namespace ringmaster::train
 

@@ -57,6 +57,22 @@ TEST(ProgramTest, ReadsHowLongAPeerMayBeSilent) {
   ::unsetenv(kName);
 }
 
+TEST(ProgramTest, EndsAtOnceWithPartsThatAreRegisteredTwice) {
+  Parts parts;
+  for (int i = 0; i < 2; ++i)
+    parts.AddNetwork("mine", [](nn::ModelBuilder&, Settings&, nn::ValueId x) { return x; });
+  const Ending ending = RunTrainer(parts);
+  EXPECT_EQ(ending.exit_code, contract::kExitBadConfig);
+  EXPECT_EQ(ending.message, "network \"mine\" is registered twice");
+}
+
+TEST(ProgramTest, TellsAPersonWhoStartsItHowItIsStarted) {
+  const Ending ending = RunTrainer({});
+  EXPECT_EQ(ending.exit_code, contract::kExitBadConfig);
+  EXPECT_THAT(ending.message, HasSubstr("a launcher starts it; run a manifest that names it in "
+                                        "spec.trainer.program"));
+}
+
 class TrainerProcessTest : public ::testing::Test {
  protected:
   std::unique_ptr<TrainerProcess> Start(int worker = 0) {

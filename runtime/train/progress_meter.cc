@@ -61,7 +61,7 @@ Progress ProgressMeter::Take(const Replica& replica) {
           .total_steps = static_cast<int64_t>(workload_.total_steps()),
           .epoch = workload_.EpochsAfter(replica.step()),
           .loss = replica.loss(),
-          .accuracy = replica.accuracy(),
+          .evaluation = replica.evaluation(),
           .samples_per_second = samples_per_second_,
           .step_seconds = compute_seconds_,
           .allreduce_seconds = allreduce_seconds_};

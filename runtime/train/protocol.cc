@@ -74,13 +74,28 @@ void Fill(const Ready& event, v1::Event& out) {
   ready.set_total_steps(event.total_steps);
 }
 
+// Who reads the accuracy alone takes a negative one for none.
+double AccuracyOf(const std::optional<Evaluation>& evaluation) {
+  return evaluation ? evaluation->accuracy : -1;
+}
+
+void Fill(const Evaluation& from, v1::Evaluation& to) {
+  to.set_step(from.step);
+  to.set_loss(from.loss);
+  to.set_accuracy(from.accuracy);
+  if (from.top5_accuracy) to.set_top5_accuracy(*from.top5_accuracy);
+  if (from.perplexity) to.set_perplexity(*from.perplexity);
+  if (from.auroc) to.set_auroc(*from.auroc);
+}
+
 void Fill(const Progress& event, v1::Event& out) {
   v1::Progress& progress = *out.mutable_progress();
   progress.set_step(event.step);
   progress.set_total_steps(event.total_steps);
   progress.set_epoch(event.epoch);
   progress.set_loss(event.loss);
-  progress.set_accuracy(event.accuracy);
+  progress.set_accuracy(AccuracyOf(event.evaluation));
+  if (event.evaluation) Fill(*event.evaluation, *progress.mutable_evaluation());
   progress.set_samples_per_second(event.samples_per_second);
   progress.set_step_seconds(event.step_seconds);
   progress.set_allreduce_seconds(event.allreduce_seconds);
@@ -92,6 +107,7 @@ void Fill(const ShardDurable& event, v1::Event& out) {
   durable.set_digest(event.digest);
   durable.set_seconds(event.seconds);
   durable.set_bytes(event.bytes);
+  if (event.metric_value) durable.set_metric_value(*event.metric_value);
 }
 
 void Fill(const CheckpointFailed& event, v1::Event& out) {
@@ -113,8 +129,15 @@ void Fill(const Finished& event, v1::Event& out) {
   v1::Finished& finished = *out.mutable_finished();
   finished.set_weights_sha256(event.weights_sha256);
   finished.set_steps(event.steps);
-  finished.set_accuracy(event.accuracy);
+  finished.set_accuracy(AccuracyOf(event.evaluation));
   finished.set_loss(event.loss);
+  if (event.evaluation) Fill(*event.evaluation, *finished.mutable_evaluation());
+  finished.set_stopped_early(event.stopped_early);
+  for (const LabelAuroc& label : event.labels) {
+    v1::LabelAuroc& to = *finished.add_labels();
+    to.set_name(label.name);
+    if (label.auroc) to.set_auroc(*label.auroc);
+  }
 }
 
 void Fill(const Drained& event, v1::Event& out) {

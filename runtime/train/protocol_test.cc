@@ -93,6 +93,33 @@ TEST(ProtocolTest, ReadsEveryOtherCommand) {
   EXPECT_EQ(decoded.dropped[0].id.step, 10);
 }
 
+TEST(ProtocolTest, WritesWhatAnEvaluationMeasured) {
+  const Evaluation evaluation{.step = 5, .loss = 0.5, .accuracy = 0.9, .perplexity = 1.6};
+  const v1::Event event = Decode(3, Progress{.step = 6, .evaluation = evaluation});
+  const v1::Evaluation& written = event.progress().evaluation();
+  EXPECT_EQ(event.progress().accuracy(), 0.9);
+  EXPECT_EQ(written.step(), 5);
+  EXPECT_EQ(written.loss(), 0.5);
+  EXPECT_EQ(written.perplexity(), 1.6);
+  EXPECT_FALSE(written.has_top5_accuracy());
+  EXPECT_FALSE(written.has_auroc());
+  EXPECT_FALSE(Decode(3, Progress{}).progress().has_evaluation());
+  EXPECT_FALSE(Decode(3, Finished{}).finished().has_evaluation());
+  const v1::Event end = Decode(3, Finished{.evaluation = evaluation,
+                                           .stopped_early = "why",
+                                           .labels = {{"Edema", 0.75}, {"Hernia", {}}}});
+  ASSERT_EQ(end.finished().labels_size(), 2);
+  EXPECT_EQ(end.finished().labels(0).name(), "Edema");
+  EXPECT_EQ(end.finished().labels(0).auroc(), 0.75);
+  EXPECT_FALSE(end.finished().labels(1).has_auroc());
+  EXPECT_EQ(end.finished().evaluation().loss(), 0.5);
+  EXPECT_EQ(end.finished().accuracy(), 0.9);
+  EXPECT_EQ(end.finished().stopped_early(), "why");
+  EXPECT_FALSE(Decode(3, ShardDurable{}).shard_durable().has_metric_value());
+  EXPECT_EQ(Decode(3, ShardDurable{.metric_value = 0.0}).shard_durable().metric_value(), 0);
+  EXPECT_TRUE(Decode(3, ShardDurable{.metric_value = 0.0}).shard_durable().has_metric_value());
+}
+
 TEST(ProtocolTest, WritesEveryEventWithItsRound) {
   EXPECT_EQ(Decode(3, Ready{.address = "a:1", .parameters = 9}).ready().address(), "a:1");
   EXPECT_EQ(Decode(3, Ready{}).round(), 3);

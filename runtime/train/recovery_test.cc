@@ -35,7 +35,7 @@ class RecoveryTest : public ::testing::Test {
 
   void ExpectUndisturbed(const Finished& finished) {
     EXPECT_EQ(finished.weights_sha256, expected_.weights_sha256);
-    EXPECT_EQ(finished.accuracy, expected_.accuracy);
+    EXPECT_EQ(finished.evaluation, expected_.evaluation);
     EXPECT_EQ(finished.steps, expected_.steps);
   }
 
@@ -139,7 +139,7 @@ TEST_F(RecoveryTest, ALossAfterTheLastCheckpointRepeatsNothing) {
   cluster.Announce();
   const Finished again = cluster.WaitUntilFinished();
   EXPECT_EQ(again.weights_sha256, first.weights_sha256);
-  EXPECT_EQ(again.accuracy, first.accuracy);
+  EXPECT_EQ(again.evaluation, first.evaluation);
   EXPECT_EQ(again.loss, first.loss);
   EXPECT_TRUE(cluster.EventsOf<ShardDurable>(0).empty());
 }

@@ -7,11 +7,13 @@
 
 #include "common/sha256.h"
 #include "common/status.h"
+#include "proto/ringmaster/training/v1alpha1/metric.h"
 #include "proto/ringmaster/training/v1alpha1/trainer.api.h"
 #include "runtime/data/sample_stream.h"
 #include "runtime/nn/initialise.h"
 #include "runtime/nn/running_statistics.h"
 #include "runtime/optim/schedule.h"
+#include "runtime/train/custom.h"
 
 namespace ringmaster::train {
 namespace {
@@ -62,16 +64,24 @@ Replica::Replica(const Workload& workload, std::unique_ptr<optim::Optimizer> opt
       optimizer_(std::move(optimizer)),
       weights_(workload.layout().parameter_floats),
       states_(workload.layout().state_floats),
-      ledger_(NewLedger(workload)) {
+      ledger_(NewLedger(workload)),
+      improvement_(workload.config().evaluation) {
   Reset();
 }
 
 absl::StatusOr<Replica> Replica::Create(const Workload& workload) {
   RM_RETURN_IF_ERROR(CheckCollapse(workload));
-  const nn::Model& layout = workload.layout();
-  RM_ASSIGN_OR_RETURN(
-      auto optimizer,
-      optim::MakeOptimizer(workload.config().optimizer, layout.parameter_floats, RangesOf(layout)));
+  const size_t size = workload.layout().parameter_floats;
+  const std::vector<optim::ParameterRange> ranges = RangesOf(workload.layout());
+  const training::v1alpha1::Optimizer& config = workload.config().optimizer;
+  const auto custom = [&](std::vector<optim::Segment> segments) {
+    return MakeCustom(workload.parts(), *config.custom,
+                      {.size = size,
+                       .weight_decay = config.custom->weight_decay,
+                       .parameters = ranges,
+                       .segments = std::move(segments)});
+  };
+  RM_ASSIGN_OR_RETURN(auto optimizer, optim::MakeOptimizer(config, size, ranges, custom));
   return Replica(workload, std::move(optimizer));
 }
 
@@ -84,7 +94,8 @@ void Replica::Reset() {
   ledger_ = NewLedger(*workload_);
   step_ = 0;
   loss_ = 0;
-  accuracy_ = -1;
+  evaluation_.reset();
+  improvement_ = Improvement(workload_->config().evaluation);
   skipped_steps_ = 0;
 }
 
@@ -100,6 +111,16 @@ absl::Status Replica::Commit(const StepSums& sums, std::span<const uint32_t> row
   }
   ++step_;
   return absl::OkStatus();
+}
+
+void Replica::Evaluated(const Evaluation& evaluation) {
+  evaluation_ = evaluation;
+  improvement_.Add(evaluation);
+}
+
+std::optional<double> Replica::metric_value() const {
+  if (!evaluation_ || std::cmp_not_equal(evaluation_->step, step_)) return std::nullopt;
+  return ValueOf(training::v1alpha1::MetricOf(workload_->config().evaluation), *evaluation_);
 }
 
 std::string Replica::WeightsDigest() {

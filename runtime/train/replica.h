@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -19,7 +20,9 @@
 #include "runtime/checkpoint/safetensors.h"
 #include "runtime/data/sample_ledger.h"
 #include "runtime/optim/optimizer.h"
+#include "runtime/train/evaluation.h"
 #include "runtime/train/float_buffer.h"
+#include "runtime/train/improvement.h"
 #include "runtime/train/workload.h"
 
 namespace ringmaster::train {
@@ -45,9 +48,14 @@ class Replica {
   absl::Status Commit(const StepSums& sums, std::span<const uint32_t> rows, bool skip);
 
   uint64_t step() const { return step_; }
-  double loss() const { return loss_; }          // of the last step
-  double accuracy() const { return accuracy_; }  // of the last evaluation; negative before it
-  void SetAccuracy(double accuracy) { accuracy_ = accuracy; }
+  double loss() const { return loss_; }  // of the last step
+  // The last one; nothing before the first.
+  const std::optional<Evaluation>& evaluation() const { return evaluation_; }
+  // Takes note of an evaluation of the present step.
+  void Evaluated(const Evaluation& evaluation);
+  const Improvement& improvement() const { return improvement_; }
+  // The job's metric at this very step; nothing where it was not evaluated.
+  std::optional<double> metric_value() const;
   uint64_t skipped_steps() const { return skipped_steps_; }
 
   std::span<float> weights() { return weights_.span(); }
@@ -75,7 +83,8 @@ class Replica {
   data::SampleLedger ledger_;
   uint64_t step_ = 0;
   double loss_ = 0;
-  double accuracy_ = -1;
+  std::optional<Evaluation> evaluation_;
+  Improvement improvement_;
   uint64_t skipped_steps_ = 0;
 };
 

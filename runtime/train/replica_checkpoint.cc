@@ -3,7 +3,6 @@
 // Parameters and running statistics keep their names, as other tools expect ("conv1.weight"); the
 // optimizer's memory is "optimizer.<buffer>.<parameter>"; counters are text in the metadata.
 #include <algorithm>
-#include <charconv>
 #include <cstring>
 #include <utility>
 
@@ -11,6 +10,7 @@
 
 #include "common/status.h"
 #include "runtime/data/sample_stream.h"
+#include "runtime/train/metadata.h"
 #include "runtime/train/replica.h"
 
 namespace ringmaster::train {
@@ -27,6 +27,14 @@ constexpr char kLedger[] = "ringmaster.sample_ledger";
 constexpr char kPosition[] = "ringmaster.next_position";
 constexpr char kData[] = "ringmaster.data";
 constexpr char kSeed[] = "ringmaster.seed";
+// What the last evaluation measured; its accuracy is kAccuracy, negative before the first.
+constexpr char kEvaluatedStep[] = "ringmaster.evaluation.step";
+constexpr char kEvaluationLoss[] = "ringmaster.evaluation.loss";
+constexpr char kTop5[] = "ringmaster.evaluation.top5_accuracy";
+constexpr char kPerplexity[] = "ringmaster.evaluation.perplexity";
+constexpr char kAuroc[] = "ringmaster.evaluation.auroc";
+constexpr char kLabelAuroc[] = "ringmaster.evaluation.label_auroc.";  // and the label's number
+constexpr char kLabels[] = "ringmaster.evaluation.labels";
 
 template <typename Entry>
 TensorView ViewOf(const Entry& entry, const std::string& name, std::span<const float> flat) {
@@ -37,20 +45,49 @@ TensorView ViewOf(const Entry& entry, const std::string& name, std::span<const f
               flat.subspan(entry.offset, static_cast<size_t>(entry.shape.elements())))};
 }
 
-std::string Text(const Metadata& metadata, const char* key) {
-  const auto found = metadata.find(key);
-  return found == metadata.end() ? "" : found->second;
+void SaveEvaluation(const Evaluation& evaluation, Metadata& metadata) {
+  const auto save = [&](const std::string& key, const auto& value) {
+    metadata[key] = fmt::format("{}", value);
+  };
+  save(kAccuracy, evaluation.accuracy);
+  save(kEvaluatedStep, evaluation.step);
+  save(kEvaluationLoss, evaluation.loss);
+  if (evaluation.top5_accuracy) save(kTop5, *evaluation.top5_accuracy);
+  if (evaluation.perplexity) save(kPerplexity, *evaluation.perplexity);
+  if (evaluation.auroc) save(kAuroc, *evaluation.auroc);
+  const auto& labels = evaluation.label_aurocs;
+  if (!labels.empty()) save(kLabels, labels.size());
+  for (size_t i = 0; i < labels.size(); ++i) {
+    if (labels[i]) save(fmt::format("{}{}", kLabelAuroc, i), *labels[i]);
+  }
 }
 
-template <typename T>
-absl::StatusOr<T> Number(const Metadata& metadata, const char* key) {
-  const std::string text = Text(metadata, key);
-  T value{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (text.empty() || error != std::errc() || end != text.data() + text.size()) {
-    return absl::DataLossError(fmt::format("its {} is '{}'", key, text));
-  }
+absl::StatusOr<std::optional<double>> MaybeNumber(const Metadata& metadata,
+                                                  const std::string& key) {
+  if (!metadata.contains(key)) return std::nullopt;
+  RM_ASSIGN_OR_RETURN(const double value, Number<double>(metadata, key));
   return value;
+}
+
+// Nothing where there was none yet, or where a version wrote it that kept the accuracy alone: the
+// next evaluation makes up for it.
+absl::StatusOr<std::optional<Evaluation>> ReadEvaluation(const Metadata& metadata) {
+  if (!metadata.contains(kEvaluatedStep)) return std::nullopt;
+  Evaluation evaluation;
+  RM_ASSIGN_OR_RETURN(evaluation.accuracy, Number<double>(metadata, kAccuracy));
+  RM_ASSIGN_OR_RETURN(evaluation.step, Number<int64_t>(metadata, kEvaluatedStep));
+  RM_ASSIGN_OR_RETURN(evaluation.loss, Number<double>(metadata, kEvaluationLoss));
+  RM_ASSIGN_OR_RETURN(evaluation.top5_accuracy, MaybeNumber(metadata, kTop5));
+  RM_ASSIGN_OR_RETURN(evaluation.perplexity, MaybeNumber(metadata, kPerplexity));
+  RM_ASSIGN_OR_RETURN(evaluation.auroc, MaybeNumber(metadata, kAuroc));
+  if (!metadata.contains(kLabels)) return evaluation;
+  RM_ASSIGN_OR_RETURN(const auto labels, Number<uint16_t>(metadata, kLabels));
+  for (uint16_t i = 0; i < labels; ++i) {
+    RM_ASSIGN_OR_RETURN(const std::optional<double> auroc,
+                        MaybeNumber(metadata, fmt::format("{}{}", kLabelAuroc, i)));
+    evaluation.label_aurocs.push_back(auroc);
+  }
+  return evaluation;
 }
 
 absl::Status Differs(const std::string& what) {
@@ -93,21 +130,24 @@ std::vector<TensorView> Replica::Tensors() {
 }
 
 Metadata Replica::Counters() const {
-  return {{kStep, fmt::format("{}", step_)},
-          {kLoss, fmt::format("{}", loss_)},
-          {kAccuracy, fmt::format("{}", accuracy_)},
-          {kSkipped, fmt::format("{}", skipped_steps_)},
-          {kLedger, ledger_.digest()},
-          {kPosition, fmt::format("{}", ledger_.next_position())},
-          {kData, workload_->data_fingerprint()},
-          {kSeed, fmt::format("{}", workload_->seed())}};
+  Metadata counters = {{kStep, fmt::format("{}", step_)},
+                       {kLoss, fmt::format("{}", loss_)},
+                       {kAccuracy, "-1"},
+                       {kSkipped, fmt::format("{}", skipped_steps_)},
+                       {kLedger, ledger_.digest()},
+                       {kPosition, fmt::format("{}", ledger_.next_position())},
+                       {kData, workload_->data_fingerprint()},
+                       {kSeed, fmt::format("{}", workload_->seed())}};
+  if (evaluation_) SaveEvaluation(*evaluation_, counters);
+  improvement_.Save(counters);
+  return counters;
 }
 
 absl::Status Replica::Restore(const checkpoint::Checkpoint& checkpoint) {
   const Metadata& metadata = checkpoint.metadata();
   RM_ASSIGN_OR_RETURN(const auto step, Number<uint64_t>(metadata, kStep));
   RM_ASSIGN_OR_RETURN(const auto loss, Number<double>(metadata, kLoss));
-  RM_ASSIGN_OR_RETURN(const auto accuracy, Number<double>(metadata, kAccuracy));
+  RM_ASSIGN_OR_RETURN(const std::optional<Evaluation> evaluation, ReadEvaluation(metadata));
   RM_ASSIGN_OR_RETURN(const auto skipped, Number<uint64_t>(metadata, kSkipped));
   RM_ASSIGN_OR_RETURN(const auto seed, Number<uint64_t>(metadata, kSeed));
   RM_ASSIGN_OR_RETURN(const auto position, Number<uint64_t>(metadata, kPosition));
@@ -120,6 +160,8 @@ absl::Status Replica::Restore(const checkpoint::Checkpoint& checkpoint) {
   RM_ASSIGN_OR_RETURN(const std::vector<const TensorView*> found, FindAll(checkpoint, mine));
   data::SampleLedger ledger = ledger_;
   RM_RETURN_IF_ERROR(ledger.Restore(position, Text(metadata, kLedger)));
+  Improvement improvement = improvement_;
+  RM_RETURN_IF_ERROR(improvement.Restore(metadata));
   // From here on nothing fails. The views are of this object's own, mutable memory.
   for (size_t i = 0; i < mine.size(); ++i) {
     std::memcpy(const_cast<std::byte*>(mine[i].data.data()), found[i]->data.data(),
@@ -128,7 +170,8 @@ absl::Status Replica::Restore(const checkpoint::Checkpoint& checkpoint) {
   ledger_ = ledger;
   step_ = step;
   loss_ = loss;
-  accuracy_ = accuracy;
+  evaluation_ = evaluation;
+  improvement_ = improvement;
   skipped_steps_ = skipped;
   return absl::OkStatus();
 }

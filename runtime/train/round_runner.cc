@@ -17,6 +17,20 @@ namespace {
 // How often the ranks ask one another whether the last checkpoint is on disk.
 constexpr Duration kAskPeriod = std::chrono::seconds(1);
 
+void LogEvaluation(const Evaluation& evaluation, double epoch, double training_loss) {
+  const auto text = [](const std::optional<double>& value) {
+    return value ? fmt::format("{:.4f}", *value) : "-";
+  };
+  log::Info("evaluated", {{"step", evaluation.step},
+                          {"epoch", fmt::format("{:.2f}", epoch)},
+                          {"loss", text(training_loss)},
+                          {"evaluation_loss", text(evaluation.loss)},
+                          {"accuracy", text(evaluation.accuracy)},
+                          {"top5_accuracy", text(evaluation.top5_accuracy)},
+                          {"perplexity", text(evaluation.perplexity)},
+                          {"auroc", text(evaluation.auroc)}});
+}
+
 }  // namespace
 
 RoundRunner::RoundRunner(const RoundContext& context, const Round& round,
@@ -34,6 +48,7 @@ absl::StatusOr<std::optional<Ending>> RoundRunner::Run() {
 
 absl::Status RoundRunner::Train() {
   RM_RETURN_IF_ERROR(AgreeOnWorkload());
+  RM_RETURN_IF_ERROR(MeasureLinks());
   RM_RETURN_IF_ERROR(Restore());
   RM_RETURN_IF_ERROR(PrepareSteps());
   while (!done()) {
@@ -42,7 +57,7 @@ absl::Status RoundRunner::Train() {
     if (decided.drain && !done()) return LeaveDrained();
     if (decided.part && !done()) return Part();
     if (done()) break;
-    if (decided.checkpoint || context_.checkpointer.DueBySteps(step())) {
+    if (CheckpointIsDue(decided)) {
       context_.checkpointer.Submit(context_.replica, Patience());
     }
     context_.checkpointer.OnCommitted(context_.inbox.TakeCommitted());
@@ -63,6 +78,23 @@ absl::Status RoundRunner::AgreeOnWorkload() {
                            "data file must be the same",
                            rank));
   }
+  return absl::OkStatus();
+}
+
+// So that the fastest way is taken over the links that this round has. The bits of a sum of virtual
+// shards are the same whichever that is; without them the one way is forced.
+absl::Status RoundRunner::MeasureLinks() {
+  const bool chooses = context_.options.algorithm == collectives::Algorithm::kAuto;
+  if (!chooses || round_.shards == 0 || round_.members.size() < 2) return absl::OkStatus();
+  RM_RETURN_IF_ERROR(communicator_.Fit());
+  const collectives::Selector& selector = communicator_.selector();
+  const auto words = [](const collectives::LinkCost& link) {
+    return fmt::format("{:.1f} us, {:.2f} GB/s", 1e6 * link.alpha, 1e-9 / link.beta);
+  };
+  log::Debug("links measured", {{"round", round_.number},
+                                {"nodes", selector.nodes().nodes()},
+                                {"within_a_node", words(selector.model().within)},
+                                {"between_nodes", words(selector.model().between)}});
   return absl::OkStatus();
 }
 
@@ -145,17 +177,26 @@ bool RoundRunner::EvaluationIsDue() const {
          std::floor(context_.workload.EpochsAfter(steps - 1) / every);
 }
 
+bool RoundRunner::CheckpointIsDue(const StepFlags& decided) const {
+  return decided.checkpoint || context_.checkpointer.DueBySteps(step()) ||
+         (context_.checkpointer.keeps_best() && context_.replica.improvement().IsBest(step()));
+}
+
 absl::Status RoundRunner::Evaluate() {
-  RM_ASSIGN_OR_RETURN(const Evaluation result, context_.evaluator.Run(communicator_));
-  context_.replica.SetAccuracy(result.accuracy);
-  context_.metrics.accuracy.Set(result.accuracy);
+  RM_ASSIGN_OR_RETURN(const std::optional<Evaluation> result,
+                      context_.evaluator.Run(step(), communicator_));
+  if (!result) return absl::OkStatus();
+  context_.replica.Evaluated(*result);
+  context_.metrics.Evaluated(*result, context_.workload.held_out().format().label_names);
+  if (!context_.replica.metric_value()) {
+    return End(contract::kExitBadData,
+               "the evaluation has no value of spec.trainer.evaluation.metric: Top5 needs 6 "
+               "classes, Perplexity text, AUROC held-out samples of both its 2 classes or of "
+               "a label's two values");
+  }
   if (round_.rank == 0) {
-    log::Info(
-        "evaluated",
-        {{"step", step()},
-         {"epoch", fmt::format("{:.2f}", context_.workload.EpochsAfter(context_.replica.step()))},
-         {"loss", fmt::format("{:.4f}", context_.replica.loss())},
-         {"accuracy", fmt::format("{:.4f}", result.accuracy)}});
+    LogEvaluation(*result, context_.workload.EpochsAfter(context_.replica.step()),
+                  context_.replica.loss());
   }
   context_.events.Send(round_.number, meter_.Take(context_.replica));
   return absl::OkStatus();
@@ -207,15 +248,27 @@ absl::Status RoundRunner::AwaitDurable() {
   }
 }
 
+std::vector<LabelAuroc> RoundRunner::LabelsOf(const Evaluation& evaluation) const {
+  const std::vector<std::string>& names = context_.workload.held_out().format().label_names;
+  std::vector<LabelAuroc> labels;
+  for (size_t i = 0; i < evaluation.label_aurocs.size(); ++i)
+    labels.push_back({.name = names.at(i), .auroc = evaluation.label_aurocs[i]});
+  return labels;
+}
+
 absl::Status RoundRunner::Finish() {
   RM_RETURN_IF_ERROR(WriteLast());
-  const Finished finished{.weights_sha256 = context_.replica.WeightsDigest(),
-                          .steps = step(),
-                          .accuracy = context_.replica.accuracy(),
-                          .loss = context_.replica.loss()};
+  Finished finished{.weights_sha256 = context_.replica.WeightsDigest(),
+                    .steps = step(),
+                    .loss = context_.replica.loss(),
+                    .evaluation = context_.replica.evaluation()};
+  if (finished.evaluation) finished.labels = LabelsOf(*finished.evaluation);
+  if (!at_last_step()) finished.stopped_early = context_.replica.improvement().WhyItStops();
   context_.events.Send(round_.number, meter_.Take(context_.replica));
   context_.events.Send(round_.number, finished);
-  return End(contract::kExitOk, fmt::format("finished at step {}: weights sha256:{}", step(),
+  const std::string why =
+      finished.stopped_early.empty() ? "" : fmt::format(" early, {}", finished.stopped_early);
+  return End(contract::kExitOk, fmt::format("finished at step {}{}: weights sha256:{}", step(), why,
                                             finished.weights_sha256));
 }
 

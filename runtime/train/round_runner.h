@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "runtime/collectives/communicator.h"
@@ -55,6 +56,7 @@ class RoundRunner {
  private:
   absl::Status Train();
   absl::Status AgreeOnWorkload();
+  absl::Status MeasureLinks();
   absl::Status Restore();
   absl::Status PrepareSteps();
   // What this rank wants of all.
@@ -63,16 +65,19 @@ class RoundRunner {
   absl::Status Commit();
   absl::Status Evaluate();
   bool EvaluationIsDue() const;
+  bool CheckpointIsDue(const StepFlags& decided) const;
   Duration Patience() const;
   absl::Status WriteLast();
   absl::Status AwaitDurable();
+  std::vector<LabelAuroc> LabelsOf(const Evaluation& evaluation) const;
   absl::Status Finish();
   absl::Status LeaveDrained();
   absl::Status Part();
   absl::Status End(int exit_code, const std::string& message);
 
   int64_t step() const { return static_cast<int64_t>(context_.replica.step()); }
-  bool done() const { return context_.replica.step() >= context_.workload.total_steps(); }
+  bool at_last_step() const { return context_.replica.step() >= context_.workload.total_steps(); }
+  bool done() const { return at_last_step() || context_.replica.improvement().ShouldStop(); }
 
   const RoundContext& context_;
   const Round& round_;

@@ -6,8 +6,10 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "runtime/graph/requirements.h"
 #include "runtime/train/testing/cluster.h"
 #include "runtime/train/testing/digits_job.h"
+#include "runtime/train/workload.h"
 
 namespace ringmaster::train {
 namespace {
@@ -27,11 +29,11 @@ TEST(SameBitsTest, OneToFourWorkersTrainTheSameWeights) {
   const DigitsJob job;
   const Finished alone = Train(job, 1);
   EXPECT_EQ(alone.steps, 13);
-  EXPECT_GT(alone.accuracy, 0.5) << "it learns";
+  EXPECT_GT(alone.evaluation->accuracy, 0.5) << "it learns";
   for (const int world : {2, 3, 4}) {
     const Finished together = Train(job, world);
     EXPECT_EQ(together.weights_sha256, alone.weights_sha256) << world << " workers";
-    EXPECT_EQ(together.accuracy, alone.accuracy) << world << " workers";
+    EXPECT_EQ(together.evaluation, alone.evaluation) << world << " workers";
     EXPECT_EQ(together.loss, alone.loss) << world << " workers";
   }
 }
@@ -70,10 +72,29 @@ TEST(SameBitsTest, ATransformerOnTextKeepsTheBitsToo) {
   trainer.model.transformer->width = 16;
   trainer.model.transformer->dropout = 0.1;
   const Finished alone = Train(job, 1);
-  EXPECT_GT(alone.accuracy, 0);
+  EXPECT_GT(alone.evaluation->accuracy, 0);
   const Finished together = Train(job, 3);
   EXPECT_EQ(together.weights_sha256, alone.weights_sha256);
-  EXPECT_EQ(together.accuracy, alone.accuracy);
+  EXPECT_EQ(together.evaluation, alone.evaluation);
+}
+
+// What a step holds of its own, of the largest shard.
+size_t StepBytes(const DigitsJob& job) {
+  auto workload = Workload::Load(job.config.trainer, job.options.workspace);
+  EXPECT_TRUE(workload.ok() && workload->CheckModel(job.options.kernels).ok());
+  return graph::RequirementsOf(workload->layout().graph, workload->StepOptions(job.options.kernels))
+      ->arena_bytes;
+}
+
+TEST(SameBitsTest, LessMemoryForAStepTrainsTheSameWeights) {
+  DigitsJob job;
+  const size_t whole = StepBytes(job);
+  const Finished kept = Train(job, 2);
+  job.config.trainer.step_memory_bytes = static_cast<int64_t>(whole * 9 / 10);
+  EXPECT_LE(StepBytes(job), whole * 9 / 10);
+  const Finished again = Train(job, 2);
+  EXPECT_EQ(again.weights_sha256, kept.weights_sha256);
+  EXPECT_EQ(again.loss, kept.loss);
 }
 
 struct Rule {
@@ -104,7 +125,7 @@ TEST(PlainRingTest, TrainsWithoutShards) {
   DigitsJob job;
   job.config.trainer.batch.shards = 0;
   const Finished three = Train(job, 3);
-  EXPECT_GT(three.accuracy, 0.5);
+  EXPECT_GT(three.evaluation->accuracy, 0.5);
   EXPECT_EQ(three.weights_sha256, Train(job, 3).weights_sha256) << "the same world, the same bits";
 }
 

@@ -35,6 +35,7 @@ CheckpointPlan PlanFor(const training::v1alpha1::Checkpoint& config,
           .job = options.job,
           .every_steps = config.every_steps,
           .every_seconds = config.every_seconds,
+          .keep_best = config.keep_best.value_or(false),
           .clock = options.clock};
 }
 
@@ -51,6 +52,20 @@ int ExitCodeForData(const absl::Status& status) {
 // Another time, or on another machine, there may be more memory.
 int ExitCodeForModel(const absl::Status& status) {
   return absl::IsResourceExhausted(status) ? ExitCodeFor(status) : contract::kExitBadModel;
+}
+
+// Patience with evaluations that never come, or lack the metric, would be without end.
+absl::Status CheckEvaluation(const training::v1alpha1::WorkerConfig& config,
+                             const Workload& workload) {
+  RM_RETURN_IF_ERROR(CheckMetric(workload));
+  const bool needed = config.trainer.evaluation.early_stop.has_value() ||
+                      config.checkpoint.keep_best.value_or(false);
+  if (!needed || workload.held_out().size() > 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(fmt::format(
+      "spec.trainer.evaluation.earlyStop and spec.checkpoint.keepBest go by held-out samples, and "
+      "none of the data's {} is held out; hold out more of them (data.csv.holdOutEvery, "
+      "data.text.holdOut)",
+      workload.train().size()));
 }
 
 }  // namespace
@@ -124,8 +139,11 @@ std::optional<Ending> Session::Prepare() {
       !set.ok()) {
     return Failure(contract::kExitBadConfig, set);
   }
-  absl::StatusOr<Workload> workload = Workload::Load(config_.trainer, options_.workspace);
+  absl::StatusOr<Workload> workload =
+      Workload::Load(config_.trainer, options_.workspace, options_.parts);
   if (!workload.ok()) return Failure(ExitCodeForData(workload.status()), workload.status());
+  if (const absl::Status evaluated = CheckEvaluation(config_, *workload); !evaluated.ok())
+    return Failure(contract::kExitBadData, evaluated);
   parts_ = std::make_unique<Parts>(*std::move(workload), config_, options_, events_, metrics_);
   if (const absl::Status model =
           parts_->workload.CheckModel(options_.kernels, device::AvailableMemory());
@@ -196,6 +214,11 @@ std::optional<Ending> Session::RunRound(const Round& round) {
   options.connect_timeout = options_.connect_timeout;
   options.operation_timeout = options_.operation_timeout;
   options.algorithm = options_.algorithm;
+  if (config_.trainer.gradients.encryption == training::v1alpha1::Encryption::kTls) {
+    options.encryption = collectives::Encryption::kTls;
+    log::Info("connections between workers are encrypted",
+              {{"with", "TLS 1.3"}, {"round", round.number}});
+  }
   // No virtual shards is the plain ring, whatever would be faster.
   if (options.algorithm == collectives::Algorithm::kAuto && round.shards == 0)
     options.algorithm = collectives::Algorithm::kRing;
@@ -225,8 +248,11 @@ std::optional<Ending> Session::RunRound(const Round& round) {
 
 std::optional<Ending> Session::AfterFailure(const Round& round, const absl::Status& status) {
   const bool over = inbox_.RoundIsOver();
-  // The communicator is whole: the error is this worker's own.
-  if (!over && communicator_->status().ok()) return Failure(ExitCodeFor(status), status);
+  // The communicator is whole, or this worker's memory ran out in it: the error is its own.
+  const bool own =
+      communicator_->status().ok() ||
+      (absl::IsResourceExhausted(status) && communicator_->suspect() == communicator_->rank());
+  if (!over && own) return Failure(ExitCodeFor(status), status);
   // Whether the operator's word or the broken connection came first.
   metrics_.rounds_lost.Increment();
   if (over) return std::nullopt;

@@ -345,8 +345,8 @@ TEST_F(SessionTest, FailsWhenTheLastCheckpointCannotBeWritten) {
 }
 
 TEST_F(SessionTest, ADiskThatHangsIsNamedAndItsWorkerIsNotTakenForHung) {
-  job_.options.operation_timeout = std::chrono::milliseconds(3000);
-  job_.options.flush_timeout = std::chrono::seconds(7);
+  job_.options.operation_timeout = std::chrono::seconds(6);
+  job_.options.flush_timeout = std::chrono::seconds(13);
   std::filesystem::create_directories(job_.checkpoints());
   Cluster cluster(job_.config, job_.options);
   const checkpoint::HangingFile disk(

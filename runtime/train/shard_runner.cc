@@ -19,7 +19,8 @@ absl::StatusOr<ShardRunner::Prepared*> ShardRunner::PreparedFor(int64_t samples)
   if (const auto found = prepared_.find(samples); found != prepared_.end()) return &found->second;
   RM_ASSIGN_OR_RETURN(const nn::Model model, workload_.Build(nn::Mode::kTraining, samples));
   Prepared made;
-  RM_ASSIGN_OR_RETURN(made.executor, graph::Executor::Compile(model.graph, {.kernels = kernels_}));
+  RM_ASSIGN_OR_RETURN(made.executor,
+                      graph::Executor::Compile(model.graph, workload_.StepOptions(kernels_)));
   made.inputs = tensor::Tensor(model.inputs.shape, model.inputs.dtype);
   made.labels = tensor::Tensor(model.labels.shape, model.labels.dtype);
   graph::Executor& executor = *made.executor;

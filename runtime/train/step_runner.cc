@@ -1,6 +1,7 @@
 #include "runtime/train/step_runner.h"
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <cmath>
 #include <functional>
@@ -9,12 +10,14 @@
 
 #include "common/status.h"
 #include "proto/ringmaster/training/v1alpha1/trainer.api.h"
+#include "runtime/device/parallel.h"
+#include "runtime/train/bucket_sum.h"
 
 namespace ringmaster::train {
 namespace {
 
-// Looks at all of them, without a branch, for nearly always all are.
-bool AllFinite(std::span<const float> values) {
+// Looks at all of a block, without a branch, for nearly always all are.
+bool BlockIsFinite(std::span<const float> values) {
   constexpr uint32_t kExponent = 0x7f800000;  // all ones: infinite, or no number
   uint32_t not_finite = 0;
 #pragma omp simd reduction(| : not_finite)
@@ -23,6 +26,18 @@ bool AllFinite(std::span<const float> values) {
     not_finite |= exponent == kExponent ? 1U : 0U;
   }
   return not_finite == 0;
+}
+
+bool AllFinite(std::span<const float> values) {
+  constexpr size_t kBlock = 1 << 14;
+  const auto blocks = static_cast<int64_t>((values.size() + kBlock - 1) / kBlock);
+  std::atomic<bool> finite = true;
+  device::ParallelFor(blocks, kBlock / 4, [&](int64_t block) {
+    const size_t begin = static_cast<size_t>(block) * kBlock;
+    const auto own = values.subspan(begin, std::min(kBlock, values.size() - begin));
+    if (!BlockIsFinite(own)) finite.store(false, std::memory_order_relaxed);
+  });
+  return finite;
 }
 
 void SetFlags(const StepFlags& flags, const StepVector<float>& contribution) {
@@ -35,7 +50,9 @@ void SetFlags(const StepFlags& flags, const StepVector<float>& contribution) {
 
 absl::StatusOr<std::unique_ptr<StepRunner>> StepRunner::Create(
     const StepContext& context, int shards, collectives::Communicator& communicator) {
-  std::unique_ptr<StepRunner> runner(new StepRunner(context));
+  const bool alone =
+      communicator.world() == 1 && shards <= 1 && !NamesMethod(context.workload.config().gradients);
+  std::unique_ptr<StepRunner> runner(new StepRunner(context, communicator, alone));
   RM_ASSIGN_OR_RETURN(runner->sum_,
                       GradientSum::Create({.shards = shards,
                                            .batch = context.workload.batch(),
@@ -47,12 +64,16 @@ absl::StatusOr<std::unique_ptr<StepRunner>> StepRunner::Create(
   return runner;
 }
 
-StepRunner::StepRunner(const StepContext& context)
+StepRunner::StepRunner(const StepContext& context, const collectives::Communicator& communicator,
+                       bool alone)
     : context_(context),
+      communicator_(communicator),
+      alone_(alone),
       stream_(context.workload.seed(), context.workload.train().size()),
       samples_(static_cast<size_t>(context.workload.batch())),
       positions_(samples_.size()),
-      total_(StepVector<float>::Size(context.workload.layout())),
+      total_(alone ? 0 : StepVector<float>::Size(context.workload.layout())),
+      sums_(total_.span()),
       own_statistics_(context.workload.layout().state_floats) {}
 
 absl::Status StepRunner::Compute(const std::function<StepFlags()>& wanted) {
@@ -77,7 +98,7 @@ absl::Status StepRunner::ComputeShard(int shard, const std::function<StepFlags()
   const data::RowRange rows = sum_->RowsOf(shard);
   absl::Status added;
   GradientsReady early;
-  if (shard + 1 == owned.end) {
+  if (shard + 1 == owned.end && !alone_) {
     early = [&](std::span<const float> contribution, size_t from) {
       if (added.ok()) added = sum_->AddGradients(shard, contribution, from);
     };
@@ -87,7 +108,11 @@ absl::Status StepRunner::ComputeShard(int shard, const std::function<StepFlags()
   RM_RETURN_IF_ERROR(added);
   // A rank's flags travel once, with its first shard.
   if (shard == owned.begin && wanted) SetFlags(wanted(), contribution);
-  RM_RETURN_IF_ERROR(sum_->Add(shard, contribution.all()));
+  if (alone_) {
+    sums_ = contribution.all();
+  } else {
+    RM_RETURN_IF_ERROR(sum_->Add(shard, contribution.all()));
+  }
   own_samples_ += rows.size();
   if (!context_.debug.local_statistics) return absl::OkStatus();
   std::transform(contribution.statistics().begin(), contribution.statistics().end(),
@@ -98,7 +123,9 @@ absl::Status StepRunner::ComputeShard(int shard, const std::function<StepFlags()
 
 absl::StatusOr<ReductionTraffic> StepRunner::Reduce() {
   const collectives::Phase phase("wait for gradients");
-  return sum_->Reduce();
+  if (!alone_) return sum_->Reduce();
+  RM_RETURN_IF_ERROR(communicator_.status());
+  return ReductionTraffic{};
 }
 
 StepFlags StepRunner::flags() const {

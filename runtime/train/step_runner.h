@@ -69,17 +69,22 @@ class StepRunner {
   absl::Status Commit(bool skip);
 
  private:
-  explicit StepRunner(const StepContext& context);
+  StepRunner(const StepContext& context, const collectives::Communicator& communicator, bool alone);
 
-  StepVector<const float> sums() const { return {context_.workload.layout(), total_.span()}; }
+  StepVector<const float> sums() const { return {context_.workload.layout(), sums_}; }
   absl::Status ComputeShard(int shard, const std::function<StepFlags()>& wanted);
 
   const StepContext context_;
+  const collectives::Communicator& communicator_;
+  // One worker with one shard: what it contributes is the sum, and is neither copied nor kept
+  // twice.
+  const bool alone_;
   data::SampleStream stream_;
-  std::vector<uint32_t> samples_;    // of the whole batch
-  std::vector<uint64_t> positions_;  // their places in the stream
-  FloatBuffer total_;
+  std::vector<uint32_t> samples_;     // of the whole batch
+  std::vector<uint64_t> positions_;   // their places in the stream
+  FloatBuffer total_;                 // empty when alone
   std::unique_ptr<GradientSum> sum_;  // behind total_, which it may be writing to
+  std::span<const float> sums_;       // total_, or the shard's contribution
   FloatBuffer own_statistics_;        // DebugSwitches::local_statistics
   int64_t own_samples_ = 0;
 };

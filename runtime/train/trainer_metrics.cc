@@ -1,5 +1,6 @@
 #include "runtime/train/trainer_metrics.h"
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -32,8 +33,9 @@ metrics::Counter& Checkpoints(metrics::Registry& registry, const char* result) {
 
 }  // namespace
 
-TrainerMetrics::TrainerMetrics(metrics::Registry& registry)
-    : step_seconds(registry.AddHistogram(Name("step_seconds"),
+TrainerMetrics::TrainerMetrics(metrics::Registry& made_in)
+    : registry(made_in),
+      step_seconds(registry.AddHistogram(Name("step_seconds"),
                                          "Time of a step, waiting for peers included.", Seconds())),
       compute_seconds(registry.AddHistogram(
           Name("compute_seconds"), "Time of a step's forward and backward passes on this worker.",
@@ -67,5 +69,33 @@ TrainerMetrics::TrainerMetrics(metrics::Registry& registry)
       accuracy(registry.AddGauge(Name("accuracy"),
                                  "Share of held-out samples that the last evaluation got right.")),
       step(registry.AddGauge(Name("step"), "The last committed step.")) {}
+
+void TrainerMetrics::Evaluated(const Evaluation& evaluation, std::span<const std::string> labels) {
+  accuracy.Set(evaluation.accuracy);
+  const auto set = [&](const char* what, const char* help, std::optional<double> value) {
+    if (value) registry.AddGauge(Name(what), help).Set(*value);
+  };
+  set("evaluation_loss", "Mean loss of the held-out samples in the last evaluation.",
+      evaluation.loss);
+  set("top5_accuracy",
+      "Share of held-out samples whose class was among the five with the highest scores in the "
+      "last evaluation.",
+      evaluation.top5_accuracy);
+  set("perplexity", "Perplexity of the held-out text in the last evaluation.",
+      evaluation.perplexity);
+  set("auroc",
+      "Area under the receiver operating characteristic of the held-out samples in the last "
+      "evaluation.",
+      evaluation.auroc);
+  for (size_t i = 0; i < evaluation.label_aurocs.size(); ++i) {
+    if (!evaluation.label_aurocs[i]) continue;
+    registry
+        .AddGauge(Name("label_auroc"),
+                  "Area under the receiver operating characteristic of a label in the last "
+                  "evaluation.",
+                  {{"label", labels[i]}})
+        .Set(*evaluation.label_aurocs[i]);
+  }
+}
 
 }  // namespace ringmaster::train

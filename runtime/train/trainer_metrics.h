@@ -2,12 +2,22 @@
 #ifndef RINGMASTER_RUNTIME_TRAIN_TRAINER_METRICS_H_
 #define RINGMASTER_RUNTIME_TRAIN_TRAINER_METRICS_H_
 
+#include <span>
+#include <string>
+
 #include "common/metrics.h"
+#include "runtime/train/evaluation.h"
 
 namespace ringmaster::train {
 
 struct TrainerMetrics {
   explicit TrainerMetrics(metrics::Registry& registry);
+
+  // Sets the gauges of an evaluation. What the data does not have gets no series.
+  // `labels` are the names of independent labels.
+  void Evaluated(const Evaluation& evaluation, std::span<const std::string> labels);
+
+  metrics::Registry& registry;
 
   metrics::Histogram& step_seconds;        // whole steps, waiting for peers included
   metrics::Histogram& compute_seconds;     // this rank's forward and backward

@@ -13,6 +13,7 @@
 #include "runtime/data/sample_stream.h"
 #include "runtime/device/threads.h"
 #include "runtime/graph/requirements.h"
+#include "runtime/train/custom.h"
 
 namespace ringmaster::train {
 namespace {
@@ -42,41 +43,66 @@ optim::RunLength RunLengthOf(const training::v1alpha1::TrainerConfig& config, ui
           .batch = static_cast<uint64_t>(batch)};
 }
 
-Workload::Workload(const training::v1alpha1::TrainerConfig& config, data::Splits splits)
+Workload::Workload(const training::v1alpha1::TrainerConfig& config, data::Splits splits,
+                   Parts parts)
     : config_(&config),
       splits_(std::move(splits)),
+      parts_(std::move(parts)),
       run_length_(RunLengthOf(config, train().size())) {}
 
 absl::StatusOr<Workload> Workload::Load(const training::v1alpha1::TrainerConfig& config,
-                                        const std::string& workspace) {
-  RM_ASSIGN_OR_RETURN(data::Splits splits, data::Load(config.data, workspace));
-  return Workload(config, std::move(splits));
+                                        const std::string& workspace, Parts parts) {
+  absl::StatusOr<data::Splits> splits = config.data.custom
+                                            ? LoadCustom(parts, *config.data.custom, workspace)
+                                            : data::Load(config.data, workspace);
+  if (!splits.ok()) return splits.status();
+  return Workload(config, *std::move(splits), std::move(parts));
 }
 
-absl::StatusOr<nn::Model> Workload::Build(nn::Mode mode, int64_t batch) const {
+absl::StatusOr<nn::Model> Workload::Build(nn::Mode mode, int64_t batch, bool gradients) const {
   const data::SampleFormat& format = train().format();
-  return nn::BuildModel(config_->model, {.mode = mode,
-                                         .batch = batch,
-                                         .sample = format.input,
-                                         .label_shape = format.label_shape,
-                                         .classes = format.classes,
-                                         .label_smoothing = config_->label_smoothing});
+  const nn::BuildOptions options{.mode = mode,
+                                 .batch = batch,
+                                 .sample = format.input,
+                                 .label_shape = format.label_shape,
+                                 .classes = format.classes,
+                                 .independent_labels = format.has_independent_labels(),
+                                 .label_smoothing = config_->label_smoothing,
+                                 .gradients = gradients};
+  if (config_->model.custom) return BuildCustom(parts_, *config_->model.custom, options);
+  return nn::BuildModel(config_->model, options);
 }
 
 absl::Status Workload::CheckModel(kernels::Selection kernels,
                                   std::optional<int64_t> available_memory) {
-  RM_ASSIGN_OR_RETURN(layout_, Build(nn::Mode::kTraining, LargestShard(*config_)));
-  RM_ASSIGN_OR_RETURN(const graph::Requirements step,
-                      graph::RequirementsOf(layout_.graph, {.kernels = kernels}));
-  if (available_memory) RM_RETURN_IF_ERROR(CheckMemory(step, *available_memory));
+  const int64_t batch = LargestShard(*config_);
+  RM_ASSIGN_OR_RETURN(layout_, Build(nn::Mode::kTraining, batch));
+  if (config_->model.custom) {
+    RM_ASSIGN_OR_RETURN(const nn::Model other, Build(nn::Mode::kEvaluation, batch + 1));
+    RM_RETURN_IF_ERROR(CheckSameLayout(layout_, other));
+  }
+  const auto step = graph::RequirementsOf(layout_.graph, StepOptions(kernels));
+  if (absl::IsResourceExhausted(step.status())) {
+    return absl::ResourceExhaustedError(fmt::format(
+        "spec.trainer.stepMemoryBytes: {}, for a shard of {} samples; allow more, or cut the batch "
+        "into more shards (batch.shards)",
+        Message(step.status()), batch));
+  }
+  RM_RETURN_IF_ERROR(step.status());
+  if (available_memory) RM_RETURN_IF_ERROR(CheckMemory(*step, *available_memory));
   Sha256 hash;
   hash.Update(fmt::format("threads {}\n", device::ThreadCount()));
-  for (const std::string& name : step.implementation_names) {
+  for (const std::string& name : step->implementation_names) {
     hash.Update(name);
     hash.Update("\n");
   }
   kernels_digest_ = Hex(hash.Finish());
   return absl::OkStatus();
+}
+
+graph::CompileOptions Workload::StepOptions(kernels::Selection kernels) const {
+  return {.kernels = kernels,
+          .memory_budget = static_cast<size_t>(config_->step_memory_bytes.value_or(0))};
 }
 
 // Weights, one shard's gradients and all shards' sum, and what a step computes in between; more may

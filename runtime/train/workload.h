@@ -12,9 +12,11 @@
 
 #include "absl/status/statusor.h"
 #include "runtime/data/dataset.h"
+#include "runtime/graph/executor.h"
 #include "runtime/kernels/kernel.h"
 #include "runtime/nn/model.h"
 #include "runtime/optim/schedule.h"
+#include "runtime/train/parts.h"
 
 namespace ringmaster::training::v1alpha1 {
 struct TrainerConfig;
@@ -31,26 +33,34 @@ optim::RunLength RunLengthOf(const training::v1alpha1::TrainerConfig& config, ui
 
 class Workload {
  public:
-  // Reads the data whole. `config` must outlive the workload. Errors are data::Load's.
+  // Reads the data whole. `config` must outlive the workload; `parts` are those that it may name.
+  // Errors are data::Load's and LoadCustom's (custom.h).
   static absl::StatusOr<Workload> Load(const training::v1alpha1::TrainerConfig& config,
-                                       const std::string& workspace);
+                                       const std::string& workspace, Parts parts = {});
 
   // Of data that was made instead of read.
   static Workload Over(const training::v1alpha1::TrainerConfig& config, data::Splits splits) {
-    return {config, std::move(splits)};
+    return {config, std::move(splits), {}};
   }
 
   // Builds the network and prepares its kernels once, to see that it fits the data and the memory
   // (in bytes; unknown: any will do), before anything large is allocated.
   //   kInvalidArgument, kUnimplemented  naming the layer
-  //   kResourceExhausted                with what the network needs, and what for
+  //   kResourceExhausted                with what the network needs, and what for: more than there
+  //                                     is, or than stepMemoryBytes even with what is computed
+  //                                     again
   absl::Status CheckModel(kernels::Selection kernels,
                           std::optional<int64_t> available_memory = std::nullopt);
 
-  // The network for `batch` samples.
-  absl::StatusOr<nn::Model> Build(nn::Mode mode, int64_t batch) const;
+  // The network for `batch` samples; where it trains, with its backward pass unless `gradients` is
+  // off.
+  absl::StatusOr<nn::Model> Build(nn::Mode mode, int64_t batch, bool gradients = true) const;
+
+  // How a shard's step is compiled: with these kernels, in the memory that the job gives it.
+  graph::CompileOptions StepOptions(kernels::Selection kernels) const;
 
   const training::v1alpha1::TrainerConfig& config() const { return *config_; }
+  const Parts& parts() const { return parts_; }
   const data::Dataset& train() const { return *splits_.train; }
   const data::Dataset& held_out() const { return *splits_.held_out; }
   const std::string& data_fingerprint() const { return splits_.fingerprint; }
@@ -73,11 +83,12 @@ class Workload {
   std::string Fingerprint() const;
 
  private:
-  Workload(const training::v1alpha1::TrainerConfig& config, data::Splits splits);
+  Workload(const training::v1alpha1::TrainerConfig& config, data::Splits splits, Parts parts);
   absl::Status CheckMemory(const graph::Requirements& step, int64_t available) const;
 
   const training::v1alpha1::TrainerConfig* config_;
   data::Splits splits_;
+  Parts parts_;
   optim::RunLength run_length_;
   nn::Model layout_;
   std::string kernels_digest_;

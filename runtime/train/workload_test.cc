@@ -38,6 +38,16 @@ TEST(WorkloadTest, AModelTooLargeForTheMemoryIsRefusedWithThePlansNumbers) {
   EXPECT_THAT(Message(status), HasSubstr("cut the batch into more shards (batch.shards)"));
 }
 
+TEST(WorkloadTest, AStepThatCannotDoWithItsMemoryIsRefusedWithNumbers) {
+  DigitsJob job;
+  job.config.trainer.step_memory_bytes = 1000;
+  const absl::Status status = Check(job, kEnough);
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(Message(status), HasSubstr("spec.trainer.stepMemoryBytes: a step's values take "));
+  EXPECT_THAT(Message(status), HasSubstr("the budget is 1,000, for a shard of 4 samples; allow "
+                                         "more, or cut the batch into more shards"));
+}
+
 TEST(WorkloadTest, TheManifestsSmoothingIsTheTrainingLosssAlone) {
   DigitsJob job;
   job.config.trainer.label_smoothing = 0.125;

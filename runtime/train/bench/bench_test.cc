@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -13,8 +14,10 @@
 #include <nlohmann/json.hpp>
 
 #include "common/file.h"
+#include "common/temporary_folder.h"
 #include "runtime/checkpoint/safetensors.h"
 #include "runtime/train/bench/dump.h"
+#include "runtime/train/bench/limit.h"
 #include "runtime/train/bench/measure.h"
 #include "runtime/train/bench/report.h"
 #include "runtime/train/bench/synthetic_data.h"
@@ -142,6 +145,7 @@ TEST(BenchDumpTest, LeavesOutDropoutWhereTheNetworkHasIt) {
 TEST(BenchDumpTest, HoldsABatchWeightsGradientsAndFallingLosses) {
   Options options = SmallOptions();
   options.dump = ::testing::TempDir() + "/bench_dump.safetensors";
+  options.dump_steps = 4;
   ASSERT_TRUE(Dump(options).ok());
   const auto content = ReadFile(options.dump);
   ASSERT_TRUE(content.ok()) << content.status();
@@ -158,7 +162,8 @@ TEST(BenchDumpTest, HoldsABatchWeightsGradientsAndFallingLosses) {
   const checkpoint::TensorView& last = file->tensors().back();
   const auto* losses = reinterpret_cast<const float*>(last.data.data());
   ASSERT_EQ(last.name, "losses");
-  EXPECT_LT(losses[kDumpedSteps - 1], losses[0]);
+  ASSERT_EQ(last.shape, std::vector<int64_t>{4});
+  EXPECT_LT(losses[3], losses[0]);
   EXPECT_EQ(file->metadata().at("learning_rate"), "0.01");
 }
 
@@ -210,11 +215,72 @@ TEST(BenchProgramTest, ProfilesEveryOpWithTheKernelThatRanIt) {
   EXPECT_THAT(run.output, HasSubstr("grad/linear1/weight"));
 }
 
+TEST(BenchLimitTest, CountsEveryConvolutionAndProductOfForwardAndBackward) {
+  Options options = SmallOptions();
+  options.model = "lenet";
+  const auto limit = MeasureLimit(options);
+  ASSERT_TRUE(limit.ok()) << limit.status();
+  // Two convolutions and two linear layers, each with gradients of weights and, but the first, of
+  // its input.
+  int64_t ops = 0;
+  double seconds = 0;
+  for (const LimitPart& part : limit->parts) {
+    ops += part.count;
+    seconds += static_cast<double>(part.count) * part.seconds;
+  }
+  EXPECT_EQ(ops, 4 + 4 + 3);
+  EXPECT_GT(seconds, 0);
+  EXPECT_DOUBLE_EQ(limit->step_seconds, seconds);
+  EXPECT_DOUBLE_EQ(limit->samples_per_second, 8 / seconds);
+}
+
+TEST(BenchProgramTest, SaysWhatTheArithmeticAloneTakes) {
+  const std::string flags = "--model lenet-bn --batch 4 --threads 2 --seconds 0 --limit";
+  const Ended run = RunProgram(flags + " --profile");
+  EXPECT_EQ(run.code, 0) << run.output;
+  for (const char* part : {"lenet-bn: batch 4", "samples/s", "conv2d_grad_weight", "matmul"})
+    EXPECT_THAT(run.output, HasSubstr(part));
+  const auto json = nlohmann::json::parse(RunProgram(flags + " --json").output, nullptr, false);
+  ASSERT_TRUE(json.is_object());
+  EXPECT_GT(json["limit_samples_per_second"], 0);
+}
+
+TEST(BenchProgramTest, DrawsAStepOpByOp) {
+  const TemporaryFolder folder = TemporaryFolder::Make().value();
+  const std::filesystem::path file = folder.path() / "made" / "step.json";
+  const Ended run = RunProgram("--model mlp --seconds 0 --trace " + file.string());
+  EXPECT_EQ(run.code, 0) << run.output;
+  EXPECT_THAT(run.output, HasSubstr(file.string()));
+  std::map<int, std::string> tracks;
+  std::map<std::string, std::map<std::string, nlohmann::json>> events;
+  for (const nlohmann::json& event : nlohmann::json::parse(ReadFile(file).value())) {
+    if (event["name"] == "thread_name") tracks[event["tid"]] = event["args"]["name"];
+    if (event["ph"] == "X") events[tracks.at(event["tid"])][event["name"]] = event;
+  }
+  const auto begin = [](const nlohmann::json& event) { return event["ts"].get<double>(); };
+  const auto end = [&](const nlohmann::json& event) {
+    return begin(event) + event["dur"].get<double>();
+  };
+  EXPECT_GT(events["step"].at("commit")["dur"].get<double>(), 0);
+  const nlohmann::json& compute = events["step"].at("compute");
+  const nlohmann::json& forward = events["forward"].at("linear1");
+  const nlohmann::json& backward = events["backward"].at("grad/linear1/weight");
+  EXPECT_LT(begin(compute), begin(forward));
+  EXPECT_LE(end(forward), begin(backward));
+  EXPECT_LE(end(backward), end(compute));
+  EXPECT_THAT(forward["args"]["detail"], ::testing::StartsWith("linear by "));
+  for (const auto& [name, event] : events["forward"])
+    EXPECT_THAT(name, ::testing::Not(::testing::StartsWith("grad/")));
+  const Ended full = RunProgram("--model mlp --seconds 0 --trace /dev/full");
+  EXPECT_EQ(full.code, 71) << full.output;
+}
+
 TEST(BenchProgramTest, SaysWhichFlagIsWrong) {
   for (const char* arguments :
        {"", "--model mlp --batch 0", "--model mlp --threads 0", "--model mlp --dtype f17",
         "--model mlp --input 3y4", "--model mlp --input 0", "--model mlp --classes 1",
-        "--model mlp --seconds -1", "--model mlp surplus"}) {
+        "--model mlp --seconds -1", "--model mlp --limit --dump x",
+        "--model mlp --dump x --dump-steps 0", "--model mlp surplus"}) {
     const Ended run = RunProgram(arguments);
     EXPECT_EQ(run.code, 64) << arguments << ": " << run.output;
     EXPECT_FALSE(run.output.empty()) << arguments;

@@ -66,4 +66,12 @@ Subject MakeSubject(const Options& options) {
   return subject;
 }
 
+absl::StatusOr<nn::Model> BuildSubject(const Subject& subject, int64_t batch) {
+  return nn::BuildModel(subject.config.model, {.mode = nn::Mode::kTraining,
+                                               .batch = batch,
+                                               .sample = subject.samples.input,
+                                               .label_shape = subject.samples.label_shape,
+                                               .classes = subject.samples.classes});
+}
+
 }  // namespace ringmaster::train::bench

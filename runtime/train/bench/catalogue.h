@@ -2,8 +2,10 @@
 #ifndef RINGMASTER_RUNTIME_TRAIN_BENCH_CATALOGUE_H_
 #define RINGMASTER_RUNTIME_TRAIN_BENCH_CATALOGUE_H_
 
+#include "absl/status/statusor.h"
 #include "proto/ringmaster/training/v1alpha1/trainer.api.h"
 #include "runtime/data/dataset.h"
+#include "runtime/nn/model.h"
 #include "runtime/train/bench/options.h"
 
 namespace ringmaster::train::bench {
@@ -19,6 +21,9 @@ struct Subject {
 // shard. Samples are images, 3x224x224 of 1000 classes, those of a lenet 1x28x28 of 10, or 256 of
 // 50257 tokens for gpt-2, where the options do not say.
 Subject MakeSubject(const Options& options);
+
+// The subject's training graph for so many samples. Errors are nn::BuildModel's.
+absl::StatusOr<nn::Model> BuildSubject(const Subject& subject, int64_t batch);
 
 }  // namespace ringmaster::train::bench
 

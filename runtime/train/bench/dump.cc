@@ -72,14 +72,7 @@ absl::Status AddBatch(const Workload& workload, Content& content) {
 
 // Not every network takes a rate for what it does not have.
 absl::StatusOr<bool> HasDropout(const Options& options) {
-  const Subject subject = MakeSubject(options);
-  RM_ASSIGN_OR_RETURN(
-      const nn::Model model,
-      nn::BuildModel(subject.config.model, {.mode = nn::Mode::kTraining,
-                                            .batch = 1,
-                                            .sample = subject.samples.input,
-                                            .label_shape = subject.samples.label_shape,
-                                            .classes = subject.samples.classes}));
+  RM_ASSIGN_OR_RETURN(const nn::Model model, BuildSubject(MakeSubject(options), 1));
   return std::ranges::any_of(model.graph.nodes(),
                              [](const graph::Node& node) { return node.op->type == "dropout"; });
 }
@@ -96,8 +89,8 @@ absl::Status Dump(Options options) {
   Content content;
   RM_RETURN_IF_ERROR(AddBatch(workload, content));
   AddParameters(workload.layout(), "weights/", trial->replica().weights(), 1, content);
-  Tensor losses({kDumpedSteps}, DType::kF32);
-  for (int step = 0; step < kDumpedSteps; ++step) {
+  Tensor losses({options.dump_steps}, DType::kF32);
+  for (int64_t step = 0; step < options.dump_steps; ++step) {
     RM_RETURN_IF_ERROR(trial->Step().status());
     losses.data<float>()[step] = static_cast<float>(trial->replica().loss());
     if (step > 0) continue;

@@ -7,14 +7,11 @@
 
 namespace ringmaster::train::bench {
 
-// Steps that are taken.
-inline constexpr int kDumpedSteps = 10;
-
 // Writes the file options.dump in the safetensors format. All steps see the same batch:
 //   inputs, labels    of the batch; labels as I32
 //   weights/NAME      before the first step
 //   gradients/NAME    of the mean loss, in the first step
-//   losses            [kDumpedSteps], the mean loss of each step
+//   losses            [options.dump_steps], the mean loss of each step
 // and as metadata learning_rate and momentum. Dropout is off: its masks are our own.
 // Errors are the Trial's, and those of files.
 absl::Status Dump(Options options);

@@ -13,6 +13,7 @@
 #include "common/networks.h"
 #include "common/status.h"
 #include "runtime/train/bench/dump.h"
+#include "runtime/train/bench/limit.h"
 #include "runtime/train/bench/measure.h"
 #include "runtime/train/bench/report.h"
 
@@ -76,10 +77,21 @@ void Declare(CLI::App& app, Flags& flags) {
                  "Of the network's dropout layers; what the network has.")
       ->check(CLI::Range(0.0, 0.99));
   app.add_flag("--profile", options.profile, "The time of every op, not of classes of them.");
+  app.add_option("--trace", options.trace,
+                 "Writes one step, op by op, to this file, for ui.perfetto.dev or "
+                 "chrome://tracing.");
   app.add_flag("--json", options.json, "One JSON object instead of text.");
-  app.add_option("--dump", options.dump,
-                 "Times nothing: writes a batch, weights, gradients and the losses of ten steps "
-                 "to this file, in the safetensors format, without dropout.");
+  auto* limit = app.add_flag("--limit", options.limit,
+                             "Times the network's convolutions and matrix products alone, with "
+                             "operands as oneDNN likes them: what no step can be faster than.");
+  auto* dump = app.add_option(
+      "--dump", options.dump,
+      "Times nothing: writes a batch, weights, gradients and the losses of a few steps to this "
+      "file, in the safetensors format, without dropout.");
+  limit->excludes(dump);
+  app.add_option("--dump-steps", options.dump_steps, "Steps that --dump takes; 10.")
+      ->check(CLI::Range(int64_t{1}, int64_t{1000}))
+      ->needs(dump);
 }
 
 absl::Status ReadEnvironment(Options& options) {
@@ -95,6 +107,11 @@ absl::Status ReadEnvironment(Options& options) {
 absl::Status Run(const Options& options) {
   try {
     if (!options.dump.empty()) return Dump(options);
+    if (options.limit) {
+      RM_ASSIGN_OR_RETURN(const Limit limit, MeasureLimit(options));
+      fmt::print("{}", options.json ? Json(options, limit) : Text(options, limit));
+      return absl::OkStatus();
+    }
     RM_ASSIGN_OR_RETURN(const Result result, Measure(options));
     fmt::print("{}", options.json ? Json(options, result) : Text(options, result));
     return absl::OkStatus();

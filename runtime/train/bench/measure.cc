@@ -7,6 +7,7 @@
 #include <sys/resource.h>
 
 #include "common/status.h"
+#include "runtime/train/bench/trace.h"
 #include "runtime/train/bench/trial.h"
 
 namespace ringmaster::train::bench {
@@ -16,6 +17,9 @@ using SteadyClock = std::chrono::steady_clock;
 
 constexpr int kWarmUp = 2;
 constexpr int kLeastSteps = 5;
+// Of a network whose steps take so long that five would be tedious.
+constexpr int kFewestSteps = 2;
+constexpr double kTedious = 20;  // seconds
 // So many samples that a new order of them is drawn in few of the steps only.
 constexpr uint32_t kSamples = 1 << 16;
 
@@ -33,7 +37,8 @@ uint64_t PeakBytes() {
 absl::StatusOr<std::vector<StepTimes>> Steps(Trial& trial, double seconds) {
   std::vector<StepTimes> times;
   const auto begin = SteadyClock::now();
-  while (times.size() < kLeastSteps || SecondsSince(begin) < seconds) {
+  while (times.size() < kFewestSteps || SecondsSince(begin) < seconds ||
+         (times.size() < kLeastSteps && SecondsSince(begin) < kTedious)) {
     RM_ASSIGN_OR_RETURN(times.emplace_back(), trial.Step());
   }
   return times;
@@ -96,6 +101,7 @@ absl::StatusOr<Result> Measure(const Options& options) {
   trial->SetProfile(nullptr);
   RM_RETURN_IF_ERROR(profiled.status());
   result.shares = SharesOf(result.profile, *profiled);
+  if (!options.trace.empty()) RM_RETURN_IF_ERROR(WriteTrace(*trial, options));
   return result;
 }
 

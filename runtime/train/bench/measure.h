@@ -40,7 +40,8 @@ double Median(std::vector<double> values);
 // The class that an op's time is counted under: forward and backward together.
 std::string ClassOf(const std::string& op);
 
-// Blocks for about options.seconds and a third, at least for a few steps. Errors are the Trial's.
+// Blocks for about options.seconds and a third, at least for a few steps. Errors are the Trial's,
+// and those of the trace where options ask for one.
 absl::StatusOr<Result> Measure(const Options& options);
 
 }  // namespace ringmaster::train::bench

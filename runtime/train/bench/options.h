@@ -20,7 +20,10 @@ struct Options {
   int64_t classes = 0;         // 0: likewise
   bool json = false;
   bool profile = false;  // every op instead of classes of them
+  bool limit = false;    // time the arithmetic alone instead: limit.h
+  std::string trace;     // a file for trace.h; empty: none
   std::string dump;      // a file for dump.h; empty: time steps instead
+  int64_t dump_steps = 10;
   kernels::Selection kernels = kernels::Selection::kFastest;
 };
 

@@ -10,6 +10,11 @@
 namespace ringmaster::train::bench {
 namespace {
 
+std::string Heading(const Options& options) {
+  return fmt::format("{}: batch {}, f32, {} thread{}", options.model, options.batch,
+                     options.threads, options.threads == 1 ? "" : "s");
+}
+
 // With three digits that count.
 std::string Duration(double seconds) {
   if (seconds >= 1) return fmt::format("{:.2f} s", seconds);
@@ -35,13 +40,14 @@ std::string Line(double seconds, double total, const std::string& what) {
 
 std::string Text(const Options& options, const Result& result) {
   std::string text = fmt::format(
-      "{}: batch {}, f32, {} thread{}, {} parameters\n"
+      "{}, {} parameters\n"
       "  a step takes {} (median of {}): {} samples/s\n"
       "  compiled in {}, peak memory {:.1f} MB\n",
-      options.model, options.batch, options.threads, options.threads == 1 ? "" : "s",
-      WithCommas(result.parameters), Duration(result.step_seconds), WithCommas(result.steps),
-      WithCommas(static_cast<int64_t>(result.samples_per_second)), Duration(result.compile_seconds),
-      static_cast<double>(result.peak_bytes) / 1e6);
+      Heading(options), WithCommas(result.parameters), Duration(result.step_seconds),
+      WithCommas(result.steps), WithCommas(static_cast<int64_t>(result.samples_per_second)),
+      Duration(result.compile_seconds), static_cast<double>(result.peak_bytes) / 1e6);
+  if (!options.trace.empty())
+    text += fmt::format("  one of the steps is in {}, for ui.perfetto.dev\n", options.trace);
   const double total = Sum(result.shares);
   if (!options.profile) {
     for (const Share& share : result.shares) text += Line(share.seconds, total, share.what);
@@ -55,6 +61,32 @@ std::string Text(const Options& options, const Result& result) {
     if (share.what.starts_with('(')) text += Line(share.seconds, total, share.what);
   }
   return text;
+}
+
+std::string Text(const Options& options, const Limit& limit) {
+  int64_t ops = 0;
+  for (const LimitPart& part : limit.parts) ops += part.count;
+  std::string text = fmt::format(
+      "{}\n"
+      "  its {} convolutions and matrix products alone take {}: {:.1f} samples/s\n",
+      Heading(options), ops, Duration(limit.step_seconds), limit.samples_per_second);
+  if (!options.profile) return text;
+  for (const LimitPart& part : limit.parts) {
+    text += Line(static_cast<double>(part.count) * part.seconds, limit.step_seconds,
+                 fmt::format("{:<20} {:>3} of {:>8}  {}  {}", part.op, part.count,
+                             Duration(part.seconds), part.shapes, part.implementation));
+  }
+  return text;
+}
+
+std::string Json(const Options& options, const Limit& limit) {
+  nlohmann::ordered_json json{{"model", options.model},
+                              {"batch", options.batch},
+                              {"dtype", "f32"},
+                              {"threads", options.threads},
+                              {"limit_seconds", limit.step_seconds},
+                              {"limit_samples_per_second", limit.samples_per_second}};
+  return json.dump() + "\n";
 }
 
 std::string Json(const Options& options, const Result& result) {

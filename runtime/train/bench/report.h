@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "runtime/train/bench/limit.h"
 #include "runtime/train/bench/measure.h"
 #include "runtime/train/bench/options.h"
 
@@ -11,9 +12,12 @@ namespace ringmaster::train::bench {
 
 // For people: the step, then the classes of ops, or with options.profile every op.
 std::string Text(const Options& options, const Result& result);
+// The same of what the arithmetic alone takes.
+std::string Text(const Options& options, const Limit& limit);
 
 // One JSON object in one line.
 std::string Json(const Options& options, const Result& result);
+std::string Json(const Options& options, const Limit& limit);
 
 }  // namespace ringmaster::train::bench
 

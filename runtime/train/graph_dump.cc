@@ -1,0 +1,34 @@
+#include "runtime/train/graph_dump.h"
+
+#include <string>
+
+#include "common/file.h"
+#include "common/status.h"
+#include "runtime/graph/dump.h"
+
+namespace ringmaster::train {
+namespace {
+
+absl::Status WriteStage(const std::filesystem::path& stage, const graph::Dump& dump) {
+  RM_RETURN_IF_ERROR(WriteFileAtomically(stage.string() + ".txt", dump.text));
+  return WriteFileAtomically(stage.string() + ".dot", dump.dot);
+}
+
+}  // namespace
+
+absl::Status DumpGraphs(const Workload& workload, kernels::Selection kernels,
+                        const std::filesystem::path& folder) {
+  const int64_t batch = workload.layout().inputs.shape.dim(0);
+  RM_ASSIGN_OR_RETURN(const nn::Model model,
+                      workload.Build(nn::Mode::kTraining, batch, /*gradients=*/false));
+  const graph::Graph& whole = workload.layout().graph;
+  RM_ASSIGN_OR_RETURN(const graph::Dump plan,
+                      graph::DumpPlan(whole, workload.StepOptions(kernels)));
+  RM_RETURN_IF_ERROR(MakeDirectories(folder));
+  RM_RETURN_IF_ERROR(
+      WriteStage(folder / "1-model", {ToString(model.graph), graph::ToDot(model.graph)}));
+  RM_RETURN_IF_ERROR(WriteStage(folder / "2-gradients", {ToString(whole), graph::ToDot(whole)}));
+  return WriteStage(folder / "3-plan", plan);
+}
+
+}  // namespace ringmaster::train

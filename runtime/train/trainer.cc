@@ -1,0 +1,82 @@
+#include "runtime/train/trainer.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+#include <string>
+
+#include <fmt/format.h>
+
+#include "common/contract.h"
+#include "common/env.h"
+#include "common/log.h"
+#include "common/status.h"
+#include "runtime/train/program.h"
+
+namespace ringmaster::train {
+namespace {
+
+template <typename Function>
+std::string NamesLine(const char* kind, const std::map<std::string, Function>& parts) {
+  std::string names;
+  for (const auto& [name, function] : parts) names += (names.empty() ? "" : ", ") + name;
+  return names.empty() ? "" : fmt::format("{}: {}\n", kind, names);
+}
+
+std::string Usage(const std::string& program, const Parts& parts) {
+  const std::string own = NamesLine("networks", parts.networks()) +
+                          NamesLine("data sets", parts.datasets()) +
+                          NamesLine("optimizers", parts.optimizers());
+  return fmt::format(
+      "usage: {} [--dump-graph FOLDER | --print-config | --help]\n"
+      "\n"
+      "Trains what RINGMASTER_TRAINER_CONFIG says, as one worker of a job. The launcher starts it "
+      "and\n"
+      "speaks to it over RINGMASTER_CHANNEL; --print-config shows its environment. --dump-graph "
+      "writes\n"
+      "what becomes of the network instead: `ringmaster explain graph` calls it.\n{}{}",
+      program, own.empty() ? "" : "\nIts own parts:\n", own);
+}
+
+int DumpGraph(const Parts& parts, const std::string& folder) {
+  const absl::Status status = DumpJob(parts, folder);
+  if (status.ok()) {
+    std::printf("1-model, 2-gradients and 3-plan, each as .txt and .dot, are in %s\n",
+                folder.c_str());
+  } else {
+    std::fprintf(stderr, "%s\n", Message(status).c_str());
+  }
+  return ExitCodeFor(status);
+}
+
+}  // namespace
+
+int TrainerMain(int argc, char** argv, const Parts& parts) {
+  const std::string program =
+      std::filesystem::path(argc > 0 ? argv[0] : "trainer").filename().string();
+  const std::string argument = argc > 1 ? argv[1] : "";
+  if (argument == "--help") {
+    std::fputs(Usage(program, parts).c_str(), stdout);
+    return contract::kExitOk;
+  }
+  if (argument == "--print-config") {
+    std::fputs(env::Describe().c_str(), stdout);
+    return contract::kExitOk;
+  }
+  if (argument == "--dump-graph" && argc == 3) return DumpGraph(parts, argv[2]);
+  if (argc > 1) {
+    std::fprintf(stderr, "%s: unknown argument %s\n%s", program.c_str(), argv[1],
+                 Usage(program, parts).c_str());
+    return contract::kExitUsage;
+  }
+  const Ending ending = RunTrainer(parts);
+  if (ending.exit_code == contract::kExitOk) {
+    log::Info(ending.message);
+  } else {
+    log::Error(ending.message, {{"exit_code", ending.exit_code}});
+  }
+  std::quick_exit(ending.exit_code);  // the metrics endpoint still runs
+}
+
+}  // namespace ringmaster::train
