@@ -5,6 +5,7 @@
 #include <limits>
 #include <poll.h>
 #include <unistd.h>
+#include <utility>
 
 #include <sys/eventfd.h>
 
@@ -79,11 +80,12 @@ void EventLoop::RunPosted() {
 
 void EventLoop::RunTimers() {
   const SteadyTime now = SystemClock().SteadyNow();
-  std::vector<TimerId> due;
+  std::vector<std::pair<SteadyTime, TimerId>> due;
   for (const auto& [id, timer] : timers_) {
-    if (timer.due <= now) due.push_back(id);
+    if (timer.due <= now) due.emplace_back(timer.due, id);
   }
-  for (const TimerId id : due) {
+  std::sort(due.begin(), due.end());
+  for (const auto& [time, id] : due) {
     const auto found = timers_.find(id);
     if (found == timers_.end()) continue;  // cancelled by one before
     const std::function<void()> run = std::move(found->second.run);

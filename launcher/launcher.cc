@@ -93,9 +93,11 @@ class Launcher {
   }
 
  private:
-  // A trainer that is not there is the image's fault, not the data's.
+  // A trainer that is not there, or is no program, is the image's or the manifest's fault, not the
+  // data's.
   static int ExitCodeOfStart(const absl::Status& status) {
-    return absl::IsNotFound(status) ? contract::kExitBadConfig : ExitCodeFor(status);
+    const bool is_wrong = absl::IsNotFound(status) || absl::IsPermissionDenied(status);
+    return is_wrong ? contract::kExitBadConfig : ExitCodeFor(status);
   }
 
   void WatchLifeline() {

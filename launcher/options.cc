@@ -42,10 +42,10 @@ std::vector<std::string> SplitAddresses(std::string_view text) {
   return addresses;
 }
 
-// The trainer that was named, or the one that lies beside this program.
+// The trainer that was named, from the workspace on, or the one that lies beside this program.
 std::string TrainerPath() {
-  const std::string named = env::GetString(contract::kEnvTrainerBinary);
-  if (!named.empty()) return named;
+  const std::filesystem::path named = env::GetString(contract::kEnvTrainerBinary);
+  if (!named.empty()) return env::GetString(contract::kEnvWorkspace) / named;
   std::error_code error;
   const auto self = std::filesystem::read_symlink("/proc/self/exe", error);
   return (self.parent_path() / "ringmaster-train").string();

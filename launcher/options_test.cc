@@ -48,6 +48,8 @@ TEST_F(OptionsTest, RunsTheTrainerBesideItselfWhenThereIsNoCommand) {
 TEST_F(OptionsTest, RunsTheTrainerThatIsNamed) {
   Set(contract::kEnvTrainerBinary, "/opt/train");
   EXPECT_THAT(ReadOptions({})->command, ElementsAre("/opt/train"));
+  Set(contract::kEnvTrainerBinary, "build/train");
+  EXPECT_THAT(ReadOptions({})->command, ElementsAre("/workspace/build/train"));
 }
 
 TEST_F(OptionsTest, RunsACommandAsItIsUnlessToldOtherwise) {

@@ -7,6 +7,8 @@
 #include <unistd.h>
 #include <utility>
 
+#include <sys/ioctl.h>
+
 #include "common/log.h"
 #include "common/status.h"
 
@@ -15,6 +17,8 @@ namespace {
 
 // How long the last output waits for a reader of ours that is slow.
 constexpr int kDrainMilliseconds = 1000;
+// Of output that never ends is passed on so much before the loop has its turn: heartbeats are due.
+constexpr size_t kPumpBytes = 64 * 1024;
 
 // Whether standard output takes PIPE_BUF bytes now: a blocked loop would miss its heartbeats.
 bool OutputTakes(int wait_milliseconds) {
@@ -77,8 +81,11 @@ void Program::WatchOutput() {
 // Passes on what is there, as far as our own output takes it; a reader of ours that does not read
 // slows the program down, as it would without us, and us not at all.
 void Program::PumpOutput() {
+  size_t pumped = 0;
   while (OutputTakes(0)) {
-    if (!PumpOnce()) return;
+    const size_t got = PumpOnce();
+    pumped += got;
+    if (got == 0 || pumped >= kPumpBytes) return;
   }
   loop_.Unwatch(output_.get());
   loop_.Watch(STDOUT_FILENO, POLLOUT, [this](short) {
@@ -87,23 +94,32 @@ void Program::PumpOutput() {
   });
 }
 
-// False when nothing is left for now, or for ever.
-bool Program::PumpOnce() {
+// How many bytes; none when nothing is left for now, or for ever.
+size_t Program::PumpOnce() {
   char buffer[PIPE_BUF];
-  const ssize_t got = ::read(output_.get(), buffer, sizeof buffer);
-  if (got < 0 && errno == EINTR) return true;
+  ssize_t got = 0;
+  do {
+    got = ::read(output_.get(), buffer, sizeof buffer);
+  } while (got < 0 && errno == EINTR);
   if (got <= 0) {
     if (got == 0 || errno != EAGAIN) loop_.Unwatch(output_.get());
-    return false;
+    return 0;
   }
   tail_.Append(std::string_view(buffer, got));
   // Nobody reads our output any more: the lines are lost, but the program goes on.
   [[maybe_unused]] const ssize_t written = ::write(STDOUT_FILENO, buffer, got);
-  return true;
+  return got;
 }
 
+// What the program itself has written is there by now. What it left behind outside of its process
+// group may write on for ever.
 void Program::DrainOutput() {
-  while (OutputTakes(kDrainMilliseconds) && PumpOnce()) {
+  int left = 0;
+  if (::ioctl(output_.get(), FIONREAD, &left) != 0) return;
+  while (left > 0 && OutputTakes(kDrainMilliseconds)) {
+    const size_t got = PumpOnce();
+    if (got == 0) return;
+    left -= static_cast<int>(got);
   }
 }
 

@@ -56,7 +56,7 @@ class Program {
 
   void WatchOutput();
   void PumpOutput();
-  bool PumpOnce();
+  size_t PumpOnce();
   void DrainOutput();
 
   EventLoop& loop_;

@@ -1,8 +1,13 @@
 #include "launcher/program.h"
 
+#include <atomic>
 #include <csignal>
+#include <cstdio>
+#include <fcntl.h>
 #include <memory>
 #include <string>
+#include <thread>
+#include <unistd.h>
 #include <utility>
 #include <vector>
 
@@ -100,6 +105,74 @@ TEST_F(ProgramTest, AnewStartForgetsThatTheOneBeforeWasKilled) {
   next_ = "kill -KILL $$";
   EXPECT_TRUE(Wait(/*ends=*/2).out_of_memory);
   EXPECT_FALSE(ends_[0].out_of_memory);
+}
+
+// What programs write goes through a pipe whose reader takes some kilobytes a millisecond: less
+// than any of these programs writes.
+class EndlessOutputTest : public ProgramTest {
+ protected:
+  EndlessOutputTest() {
+    std::fflush(stdout);
+    int ends[2];
+    EXPECT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+    ::dup2(ends[1], STDOUT_FILENO);
+    ::close(ends[1]);
+    reader_ = std::thread([this, input = ends[0]] {
+      char buffer[4096];
+      for (ssize_t got = 1; got > 0; passed_ += got) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));  // the slowness itself
+        got = ::read(input, buffer, sizeof buffer);
+      }
+      ::close(input);
+    });
+  }
+  ~EndlessOutputTest() override {
+    std::fflush(stdout);
+    ::dup2(output_.get(), STDOUT_FILENO);
+    reader_.join();
+  }
+
+  std::atomic<ssize_t> passed_ = 0;
+
+ private:
+  const UniqueFd output_{::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0)};
+  std::thread reader_;
+};
+
+TEST_F(EndlessOutputTest, OfAProcessThatWasLeftBehindDoesNotHinderTheEnd) {
+  Start("for i in 1 2 3 4; do setsid yes & done; exit 3");
+  EXPECT_EQ(Wait().exit_code, 3);
+}
+
+TEST_F(EndlessOutputTest, LeavesTheLoopTimeForOtherThings) {
+  Start("yes & yes & yes & yes & exec yes");
+  loop_->After(std::chrono::milliseconds(50), [this] { program_.KillAfter(Duration(0)); });
+  EXPECT_EQ(Wait().exit_code, 128 + SIGKILL);
+}
+
+// As above, of a reader that is as fast as can be: all lies in a pipe of a megabyte.
+TEST_F(ProgramTest, PassesLongOutputOnInPartsBetweenWhichTheLoopHasItsTurn) {
+  constexpr int kAll = 1 << 20;
+  std::FILE* const file = std::tmpfile();
+  ASSERT_NE(file, nullptr);
+  std::fflush(stdout);
+  const UniqueFd before(::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0));
+  ::dup2(::fileno(file), STDOUT_FILENO);
+  Start(
+      "exec python3 -c 'import fcntl, os; fcntl.fcntl(1, 1031, 1 << 20); os.write(1, b\"y\" * (1 "
+      "<< 20))'");
+  siginfo_t ended{};
+  EXPECT_EQ(::waitid(P_ALL, 0, &ended, WEXITED | WNOWAIT), 0);
+  loop_->Post([this] { loop_->Quit(); });  // after one look at what can be read
+  loop_->Run();
+  const off_t at_once = ::lseek(::fileno(file), 0, SEEK_END);
+  EXPECT_EQ(Wait().exit_code, 0);
+  const off_t in_the_end = ::lseek(::fileno(file), 0, SEEK_END);
+  ::dup2(before.get(), STDOUT_FILENO);
+  std::fclose(file);
+  EXPECT_GT(at_once, 0);
+  EXPECT_LT(at_once, kAll / 4);
+  EXPECT_EQ(in_the_end, kAll);
 }
 
 }  // namespace
