@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <filesystem>
 #include <unistd.h>
+#include <utility>
 
 #include "cli/failure.h"
 #include "common/status.h"
@@ -10,16 +11,19 @@
 
 namespace ringmaster::cli {
 
-int BecomeCompanion(std::string program, std::vector<std::string> arguments) {
-  const auto directory = local::ProgramDirectory({program});
+int BecomeCompanion(const std::string& name, std::vector<std::string> arguments) {
+  const auto directory = local::ProgramDirectory({name});
   if (!directory.ok()) return FailWith(directory.status());
-  program = (std::filesystem::path(*directory) / program).string();
-  arguments.insert(arguments.begin(), program);
+  return BecomeProgram(std::filesystem::path(*directory) / name, std::move(arguments));
+}
+
+int BecomeProgram(std::string path, std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), path);
   std::vector<char*> argv;
   for (std::string& argument : arguments) argv.push_back(argument.data());
   argv.push_back(nullptr);
-  execv(program.c_str(), argv.data());
-  return FailWith(ErrnoStatus(errno, program));
+  execv(path.c_str(), argv.data());
+  return FailWith(ErrnoStatus(errno, path));
 }
 
 }  // namespace ringmaster::cli

@@ -1,6 +1,6 @@
-// Programs beside this one that do what belongs to the runtime, which this program does not
-// contain: `ringmaster bench NAME` is ringmaster-bench-NAME, `ringmaster explain NAME`
-// ringmaster-explain-NAME, `ringmaster schedule plot` ringmaster-schedule-plot.
+// Programs that do what belongs to the runtime, which this program does not contain. Beside it lie
+// ringmaster-bench-NAME for `ringmaster bench NAME`, ringmaster-explain-collectives,
+// ringmaster-schedule-plot and ringmaster-train.
 #ifndef RINGMASTER_CLI_COMPANION_H_
 #define RINGMASTER_CLI_COMPANION_H_
 
@@ -9,8 +9,12 @@
 
 namespace ringmaster::cli {
 
-// Becomes that program, with `arguments`. Returns, with an exit code, only if it cannot.
-int BecomeCompanion(std::string program, std::vector<std::string> arguments);
+// Becomes the program of that name beside this one, with `arguments`. Returns, with an exit code,
+// only if it cannot.
+int BecomeCompanion(const std::string& name, std::vector<std::string> arguments);
+
+// The same with any program, by its path.
+int BecomeProgram(std::string path, std::vector<std::string> arguments);
 
 }  // namespace ringmaster::cli
 

@@ -10,6 +10,8 @@
 
 #include "cli/pod_name.h"
 #include "operator/kube/object.h"
+#include "operator/reconcile/evaluation_result.h"
+#include "proto/ringmaster/training/v1alpha1/metric.h"
 
 namespace ringmaster::cli {
 namespace {
@@ -51,6 +53,7 @@ WorkerView ViewOfWorker(int index, const Json& pod, const reconcile::WorkerView*
 
 // What the fastest worker reported; status lags behind it by up to a second.
 void AddProgress(const v1::TrainingJob& job, const reconcile::WorkersView& workers, JobView& view) {
+  std::optional<v1::EvaluationResult> evaluation;
   if (job.status && job.status->progress) {
     const v1::TrainingProgress& progress = *job.status->progress;
     view.step = progress.step;
@@ -58,6 +61,7 @@ void AddProgress(const v1::TrainingJob& job, const reconcile::WorkersView& worke
     view.epoch = progress.epoch;
     view.loss = progress.loss;
     view.accuracy = progress.accuracy;
+    evaluation = progress.evaluation;
     view.samples_per_second = progress.samples_per_second;
   }
   for (const reconcile::WorkerView& worker : workers.workers) {
@@ -69,8 +73,10 @@ void AddProgress(const v1::TrainingJob& job, const reconcile::WorkersView& worke
     view.epoch = progress.epoch;
     view.loss = progress.loss;
     if (progress.accuracy) view.accuracy = progress.accuracy;
+    if (progress.evaluation) evaluation = reconcile::ToResult(progress.evaluation);
     view.samples_per_second = progress.samples_per_second;
   }
+  if (job.spec.trainer) view.measure = MeasureOf(*job.spec.trainer, evaluation);
 }
 
 }  // namespace
@@ -94,6 +100,20 @@ JobView ViewOf(const std::string& name, const v1::TrainingJob& job,
       view.members.push_back(ViewOfWorker(index, *pod, FindWorker(workers, kube::Uid(*pod))));
   }
   return view;
+}
+
+std::optional<std::string> MeasureOf(const v1::TrainerConfig& trainer,
+                                     const std::optional<v1::EvaluationResult>& evaluation) {
+  const bool top5 = v1::MetricOf(trainer.evaluation) == v1::Metric::kTop5;
+  const bool has_auroc =
+      trainer.data.csv && (trainer.data.csv->labels || trainer.data.csv->classes == 2);
+  if (!top5 && !has_auroc && !trainer.data.text) return std::nullopt;
+  const v1::EvaluationResult result = evaluation.value_or(v1::EvaluationResult());
+  if (top5 && result.top5_accuracy)
+    return fmt::format("top-5 {:.1f} %", *result.top5_accuracy * 100);
+  if (result.perplexity) return fmt::format("perplexity {:.4g}", *result.perplexity);
+  if (result.auroc) return fmt::format("AUROC {:.3f}", *result.auroc);
+  return "";
 }
 
 std::string HowItEnded(const Json& pod) {

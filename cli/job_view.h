@@ -3,6 +3,7 @@
 #define RINGMASTER_CLI_JOB_VIEW_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,6 +18,12 @@ namespace ringmaster::cli {
 // Pure. `job` has its derived defaults; `pods` are the job's, ended ones included.
 JobView ViewOf(const std::string& name, const training::v1alpha1::TrainingJob& job,
                const std::vector<kube::ObjectPtr>& pods, const reconcile::WorkersView& workers);
+
+// What a job's data is judged by beside accuracy, by its last evaluation: "perplexity 7.83". Empty
+// without one, absent where accuracy says it all.
+std::optional<std::string> MeasureOf(
+    const training::v1alpha1::TrainerConfig& trainer,
+    const std::optional<training::v1alpha1::EvaluationResult>& evaluation);
 
 // How a pod ended, for people: "killed (SIGKILL)", "exit code 3". Empty while it has not.
 std::string HowItEnded(const kube::Json& pod);

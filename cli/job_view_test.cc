@@ -67,6 +67,37 @@ TEST(JobViewTest, ProgressIsTheFurthestThatAnyoneReported) {
   EXPECT_EQ(ViewOf("digits", Job(), {}, WorkerAt("u00", 8)).step, 10);
 }
 
+TEST(JobViewTest, MeasureIsWhatTheDataIsJudgedBy) {
+  training::v1alpha1::TrainerConfig trainer;
+  trainer.data.csv.emplace();
+  trainer.data.csv->classes = 10;
+  training::v1alpha1::EvaluationResult result{.accuracy = 0.9, .top5_accuracy = 0.991};
+  EXPECT_FALSE(MeasureOf(trainer, result)) << "accuracy says it all";
+  trainer.evaluation.metric = training::v1alpha1::Metric::kTop5;
+  EXPECT_EQ(MeasureOf(trainer, result), "top-5 99.1 %");
+  EXPECT_EQ(MeasureOf(trainer, std::nullopt), "");
+  trainer.evaluation.metric.reset();
+  trainer.data.csv->classes = 2;
+  result = {.auroc = 0.9124};
+  EXPECT_EQ(MeasureOf(trainer, result), "AUROC 0.912");
+  trainer.data.csv.reset();
+  trainer.data.text.emplace();
+  result = {.top5_accuracy = 0.5, .perplexity = 7.8361};
+  EXPECT_EQ(MeasureOf(trainer, result), "perplexity 7.836");
+}
+
+TEST(JobViewTest, MeasureIsThatOfTheFurthestWorkersLastEvaluation) {
+  training::v1alpha1::TrainingJob job = Job();
+  job.spec.trainer.emplace();
+  job.spec.trainer->data.text.emplace();
+  job.status->progress->evaluation.emplace();
+  job.status->progress->evaluation->perplexity = 9;
+  reconcile::WorkersView workers = WorkerAt("u00", 12);
+  EXPECT_EQ(ViewOf("lm", job, {}, workers).measure, "perplexity 9");
+  workers.workers[0].progress->evaluation = reconcile::EvaluationReport{.perplexity = 8};
+  EXPECT_EQ(ViewOf("lm", job, {}, workers).measure, "perplexity 8");
+}
+
 TEST(JobViewTest, PodsBeyondTheWantedNumberAreNotShown) {
   EXPECT_EQ(ViewOf("digits", Job(), {Pod(2, 0, "Running")}, {}).members.size(), 0u);
 }

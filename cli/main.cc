@@ -14,6 +14,7 @@
 
 #include "cli/command_line.h"
 #include "cli/companion.h"
+#include "cli/explain_command.h"
 #include "cli/get_command.h"
 #include "cli/kubectl/plugin.h"
 #include "cli/logs_command.h"
@@ -93,9 +94,11 @@ struct CompanionHelp {
   std::string help;
 };
 
-// `verb` NAME: what comes after the names is the companion's own, --help too.
-void AddCompanions(CLI::App& app, const std::string& verb, const std::string& verb_help,
-                   const std::vector<CompanionHelp>& companions, std::function<int()>& command) {
+// `verb` NAME: what comes after the names is the companion's own, --help too. Gives the verb, which
+// may have more.
+CLI::App* AddCompanions(CLI::App& app, const std::string& verb, const std::string& verb_help,
+                        const std::vector<CompanionHelp>& companions,
+                        std::function<int()>& command) {
   CLI::App* parent = app.add_subcommand(verb, verb_help);
   parent->require_subcommand(1);
   for (const auto& [name, help] : companions) {
@@ -107,6 +110,19 @@ void AddCompanions(CLI::App& app, const std::string& verb, const std::string& ve
       command = [companion, program] { return BecomeCompanion(program, companion->remaining()); };
     });
   }
+  return parent;
+}
+
+void AddExplainGraph(CLI::App& explain, std::function<int()>& command) {
+  static ExplainGraphOptions options;
+  CLI::App* graph = explain.add_subcommand(
+      "graph",
+      "What becomes of a job's network: as built, with gradients, with kernels and memory; as text "
+      "and for Graphviz.");
+  graph->add_option("manifest", options.manifest, "The manifest, a YAML file.")->required();
+  graph->add_option("--set", options.set, kSetHelp)->allow_extra_args(false);
+  graph->add_option("-o,--out", options.out, "The folder for the files; graph where absent.");
+  graph->callback([&] { command = [] { return ExplainGraph(options); }; });
 }
 
 int Main(int argc, char** argv) {
@@ -128,10 +144,11 @@ int Main(int argc, char** argv) {
       {{"collectives", "Time the collectives of local ranks, with the columns of nccl-tests."},
        {"train", "Time training steps of a network, and what they are made of."}},
       command);
-  AddCompanions(
+  CLI::App* explain = AddCompanions(
       app, "explain", "Say what would be chosen, and why.",
       {{"collectives", "The algorithm of a collective at each size, with what each would cost."}},
       command);
+  AddExplainGraph(*explain, command);
   if (const auto code = ParseCommandLine(app, argc, argv)) return *code;
   if (print_config) {
     fmt::print("{}", env::Describe());

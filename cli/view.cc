@@ -17,6 +17,7 @@ constexpr int kShortestBar = 10;
 // What the text beside the bar takes at its longest: kept free, so that the bar does not change its
 // length whenever a number does. Narrower terminals have the bar on a line of its own.
 constexpr int kProgressColumns = 88;
+constexpr int kMeasureColumns = 24;   // what JobView::measure adds to them
 constexpr int kTimeLeftColumns = 16;  // the same for the time left alone
 constexpr int kMostWorkerLines = 4;
 constexpr char kBetweenWorkers[] = "   ";
@@ -60,6 +61,7 @@ std::string ProgressText(const JobView& job) {
                         job.epochs);
   line += fmt::format("step {}/{}   loss {:.3f}", job.step, job.total_steps, job.loss);
   if (job.accuracy) line += fmt::format("   acc {:.1f} %", *job.accuracy * 100);
+  if (job.measure && !job.measure->empty()) line += "   " + *job.measure;
   if (Trains(job) && job.samples_per_second > 0)
     line += fmt::format("   {} samples/s", WithCommas(std::lround(job.samples_per_second)));
   return line;
@@ -120,11 +122,12 @@ std::vector<std::string> LiveBlock(const JobView& job, int width, bool colour) {
         static_cast<double>(job.step) / static_cast<double>(std::max<int64_t>(1, job.total_steps));
     return "  " + Painted(ProgressBar(share, std::clamp(columns, 0, kLongestBar)), kGreen, colour);
   };
+  const int beside = kProgressColumns + (job.measure ? kMeasureColumns : 0);
   std::vector<std::string> block;
   if (job.total_steps <= 0) {
     block = {"  " + ProgressLine(job)};
-  } else if (width >= kShortestBar + kProgressColumns) {
-    block = {Bar(width - kProgressColumns) + "  " + ProgressLine(job)};
+  } else if (width >= kShortestBar + beside) {
+    block = {Bar(width - beside) + "  " + ProgressLine(job)};
   } else {
     block = {Bar(width - kTimeLeftColumns) + "  " + TimeLeftText(job), "  " + ProgressText(job)};
   }

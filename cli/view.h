@@ -38,6 +38,9 @@ struct JobView {
   double epochs = 0;  // 0 where the manifest counts steps
   double loss = 0;
   std::optional<double> accuracy;
+  // What the data is judged by beside accuracy: "perplexity 7.83". Empty before the first
+  // evaluation, absent where there is nothing.
+  std::optional<std::string> measure;
   double samples_per_second = 0;
   std::vector<WorkerView> members;
 };

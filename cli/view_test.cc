@@ -50,6 +50,16 @@ TEST(ViewTest, ProgressShowsTheRunningEpochAndTheTimeLeft) {
             "epoch 12/20  step 268/448   loss 0.081   acc 97.2 %   1,920 samples/s   eta 6.0 s");
 }
 
+TEST(ViewTest, ProgressShowsWhatElseTheDataIsJudgedBy) {
+  JobView job = Digits();
+  job.measure = "";
+  EXPECT_EQ(ProgressLine(job), ProgressLine(Digits())) << "before the first evaluation";
+  job.measure = "perplexity 7.83";
+  EXPECT_EQ(ProgressLine(job),
+            "epoch 12/20  step 268/448   loss 0.081   acc 97.2 %   perplexity 7.83   1,920 "
+            "samples/s   eta 6.0 s");
+}
+
 TEST(ViewTest, LastEpochIsNotExceededAtTheEnd) {
   JobView job = Digits();
   job.epoch = 20;
@@ -85,12 +95,17 @@ TEST(ViewTest, BarKeepsItsLengthWhenTheNumbersGrow) {
     return DisplayWidth(first.substr(0, first.find_first_of("abcdefghijklmnopqrstuvwxyz")));
   };
   for (const int width : {80, 120, 200}) {
+    job = Digits();
     job.step = 1;
     job.samples_per_second = 0;
     job.accuracy.reset();
     const int before = bar(width);
     job = Digits();
     EXPECT_EQ(bar(width), before) << width;
+    job.measure = "";
+    const int without = bar(width);
+    job.measure = "perplexity 1.235e+06";
+    EXPECT_EQ(bar(width), without) << width;
   }
 }
 

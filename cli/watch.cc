@@ -166,10 +166,16 @@ int JobWatch::ConcludeSuccess(const v1::TrainingResult& result) {
     screen_.Print(line);
     return contract::kExitOk;
   }
-  line += fmt::format("   accuracy {:.1f} %", result.accuracy * 100);
+  if (result.accuracy >= 0) line += fmt::format("   accuracy {:.1f} %", result.accuracy * 100);
+  const std::string measure =
+      MeasureOf(*job_.spec.trainer, result.evaluation).value_or(std::string());
+  if (!measure.empty()) line += "   " + measure;
   if (!job_.status->checkpoints.empty() && !job_.spec.checkpoint.volume.is_object()) {
+    const int64_t last = job_.status->checkpoints.front().step;
+    const auto& best = job_.status->best_checkpoint;
     line += fmt::format(
-        "   checkpoint of step {} in {}", job_.status->checkpoints.front().step,
+        "   checkpoint of step {}{} in {}", last,
+        best && best->step != last ? fmt::format(" and the best, of step {},", best->step) : "",
         Shown(job_.spec.checkpoint.directory.value_or(cluster_.checkpoint_directory().string())));
   }
   screen_.Print(line);

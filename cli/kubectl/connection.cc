@@ -65,7 +65,6 @@ absl::StatusOr<Cluster> Connect(const ClusterFlags& flags) {
   options.attempt_timeout = std::chrono::seconds(flags.request_timeout);
   options.call_timeout = options.attempt_timeout;
   options.max_attempts = 3;  // a person waits
-  options.threads = 2;
   RM_ASSIGN_OR_RETURN(cluster.client, RestClient::Connect(std::move(config), options));
   return cluster;
 }

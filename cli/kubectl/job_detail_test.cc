@@ -92,6 +92,14 @@ TEST(JobDetailTest, ShowsWhatARunningJobDoes) {
   EXPECT_THAT(text, Not(HasSubstr("weights sha256")));
 }
 
+TEST(JobDetailTest, ShowsWhichCheckpointIsTheBest) {
+  Json job = Running();
+  job["status"]["bestCheckpoint"] = {{"step", 200}, {"metric", "Accuracy"}, {"value", 0.972}};
+  EXPECT_THAT(JobDetail(job, {}, {}, kNow),
+              HasSubstr(" · checkpoint of step 250, 10 s old · best of step 200 (Accuracy "
+                        "0.972)\n"));
+}
+
 TEST(JobDetailTest, ShowsWhatPendingPodsAreWarnedOf) {
   const Json warning = {{"involvedObject", {{"uid", "u0"}}},
                         {"lastTimestamp", "2026-01-01T00:00:55Z"},

@@ -1,0 +1,20 @@
+#include "cli/explain_command.h"
+
+#include <filesystem>
+
+#include "cli/companion.h"
+#include "cli/failure.h"
+#include "cli/worker_environment.h"
+
+namespace ringmaster::cli {
+
+int ExplainGraph(const ExplainGraphOptions& options) {
+  const auto trainer = TakeWorkersEnvironment(options.manifest, options.set, "the network");
+  if (!trainer.ok()) return FailWith(trainer.status());
+  const std::vector<std::string> arguments = {"--dump-graph", options.out};
+  if (!trainer->program) return BecomeCompanion("ringmaster-train", arguments);
+  const auto workspace = std::filesystem::absolute(options.manifest).parent_path();
+  return BecomeProgram(workspace / *trainer->program, arguments);
+}
+
+}  // namespace ringmaster::cli

@@ -1,0 +1,23 @@
+// `ringmaster explain graph job.yaml`: what becomes of a job's network, stage by stage.
+#ifndef RINGMASTER_CLI_EXPLAIN_COMMAND_H_
+#define RINGMASTER_CLI_EXPLAIN_COMMAND_H_
+
+#include <string>
+#include <vector>
+
+namespace ringmaster::cli {
+
+struct ExplainGraphOptions {
+  std::string manifest;
+  std::vector<std::string> set;
+  std::string out = "graph";  // the folder for the files
+};
+
+// Reads and checks the manifest, then becomes the job's trainer, which writes the files
+// (runtime/train/graph_dump.h): its own network is known to it alone. Returns, with an exit code,
+// only if it cannot.
+int ExplainGraph(const ExplainGraphOptions& options);
+
+}  // namespace ringmaster::cli
+
+#endif  // RINGMASTER_CLI_EXPLAIN_COMMAND_H_
