@@ -54,6 +54,11 @@ bench-collectives: setup ## Measure allreduce beside Gloo and Open MPI, which it
 	@cmake --build --preset $(PRESET) -j $(JOBS) --target bench_collectives
 	@RINGMASTER_BIN_DIR=$(CURDIR)/$(BIN) tests/bench/collectives/bench $(ARGS)
 
+.PHONY: compare-pytorch
+compare-pytorch: configure ## Check every op and optimizer beside PyTorch, which it installs, once.
+	@cmake --build --preset $(PRESET) -j $(JOBS) --target dump_cases
+	@RINGMASTER_BIN_DIR=$(CURDIR)/$(BIN) tests/pytorch/compare $(ARGS)
+
 .PHONY: bench-train
 bench-train: configure ## Measure a training step beside PyTorch, which it installs, once; ARGS="--cases lenet-bn:64" does less.
 	@cmake --build --preset $(PRESET) -j $(JOBS) --target ringmaster-bench-train

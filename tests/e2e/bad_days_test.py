@@ -294,7 +294,10 @@ def listening_ports(run):
     inodes = set()
     for pid in [run.process.pid, *run.workers().values()]:
         for descriptor in pathlib.Path(f"/proc/{pid}/fd").iterdir():
-            match = re.fullmatch(r"socket:\[(\d+)\]", os.readlink(descriptor))
+            try:
+                match = re.fullmatch(r"socket:\[(\d+)\]", os.readlink(descriptor))
+            except OSError:
+                continue  # closed meanwhile
             if match:
                 inodes.add(match.group(1))
     found = []

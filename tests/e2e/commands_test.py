@@ -309,5 +309,56 @@ class ScheduleCommand(RunTest):
         self.assertIn("schedule.collapse begins at step 0 of", answer.stdout + answer.stderr)
 
 
+class ExplainCollectivesCommand(RunTest):
+    def test_links_within_a_node_are_measured_where_that_is_asked_for(self):
+        def explain(*arguments):
+            answer = ringmaster(self.folder, "explain", "collectives", "--json", *arguments)
+            self.assertEqual(answer.returncode, 0, answer.stderr)
+            return json.loads(answer.stdout)
+        told, measured = explain("--ranks", "4", "--nodes", "2", "--gbit", "25"), explain("--ranks", "4", "--nodes", "2", "--gbit", "25", "--measure")
+        self.assertEqual(told["between"], measured["between"])
+        self.assertNotEqual(told["within"], measured["within"])
+        self.assertIn("measured here", measured["source"])
+        self.assertEqual(explain("--ranks", "2", "--measure")["nodes"], 1)
+
+    def test_links_that_this_machine_does_not_have_cannot_be_measured(self):
+        answer = ringmaster(self.folder, "explain", "collectives", "--ranks", "4", "--nodes", "4", "--measure")
+        self.assertEqual(answer.returncode, 64)
+        self.assertIn("a node of 1 rank; of 2 to 64 the links can be measured on this machine", answer.stderr)
+
+
+class ExplainGraphCommand(RunTest):
+    def explain(self, manifest, *arguments):
+        return ringmaster(self.folder, "explain", "graph", str(manifest), *arguments)
+
+    def test_every_stage_is_written_as_text_and_for_graphviz(self):
+        answer = self.explain(DIGITS, "--out", "made/here", "--set", "spec.trainer.batch.shards=8")
+        self.assertEqual(answer.returncode, 0, answer.stderr)
+        self.assertIn("made/here", answer.stdout)
+        text = {path.name: path.read_text() for path in (self.folder / "made/here").iterdir()}
+        self.assertEqual(sorted(text), ["1-model.dot", "1-model.txt", "2-gradients.dot", "2-gradients.txt", "3-plan.dot", "3-plan.txt"])
+        self.assertIn("input inputs: f32[8, 1, 8, 8]\n", text["1-model.txt"])
+        self.assertIn(": conv2d(inputs, conv1.weight)", text["1-model.txt"])
+        self.assertNotIn("grad/", text["1-model.txt"])
+        self.assertIn("output gradient/conv1.weight = ", text["2-gradients.txt"])
+        self.assertRegex(text["3-plan.txt"], r"^arena: [0-9,]+ bytes, [0-9,]+ without reuse\n0 \S+: \S+ by \S+\n    %\d+ f32\[")
+        for name in ("1-model.dot", "2-gradients.dot", "3-plan.dot"):
+            self.assertTrue(text[name].startswith("digraph {") and text[name].endswith("}\n"), name)
+
+    def test_what_cannot_be_explained_is_said(self):
+        answer = self.explain("nowhere.yaml")
+        self.assertEqual((answer.returncode, answer.stdout), (66, ""))
+        (self.folder / "file").write_text("")
+        answer = self.explain(DIGITS, "--out", "file/below")
+        self.assertNotEqual(answer.returncode, 0)
+        self.assertIn("file/below", answer.stderr)
+        foreign = self.folder / "foreign.yaml"
+        foreign.write_text(json.dumps({"apiVersion": "training.ringmaster.dev/v1alpha1", "kind": "TrainingJob", "metadata": {"name": "foreign"},
+                                       "spec": {"workers": {"template": {"spec": {"containers": [{"name": "w", "command": ["true"]}]}}}}}))
+        answer = self.explain(foreign)
+        self.assertEqual(answer.returncode, 65)
+        self.assertIn("without spec.trainer the network is the program's own", answer.stderr)
+
+
 if __name__ == "__main__":
     main()

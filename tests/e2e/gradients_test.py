@@ -31,6 +31,13 @@ class Gradients(RunTest):
             said = ringmaster(self.folder, "validate", DIGITS, "--set", "spec.trainer.gradients." + method).stdout
             self.assertIn("with error feedback the weights depend on the workers", said)
 
+    def test_encrypted_connections_change_no_bit(self):
+        said = "connections between workers are encrypted"
+        plain, encrypted = (self.trained(*settings) for settings in ((), ("encryption=TLS",)))
+        self.assertEqual(encrypted.result(), plain.result())
+        self.assertEqual(ringmaster(encrypted.folder, "logs", "digits").stdout.count(said), 2)
+        self.assertNotIn(said, ringmaster(plain.folder, "logs", "digits").stdout)
+
     def test_adasum_learns(self):
         _, _, accuracy = self.trained("adasum={}").result()
         self.assertGreater(accuracy, 0.7)
@@ -51,7 +58,8 @@ class Gradients(RunTest):
                 self.assertLessEqual({"fuse", "wait", "reduce", "ordered_sum"}, phases, bucket)
 
     def test_wrong_settings_are_named(self):
-        for settings, message in ((("bf16={}", "f16={}"), "spec.trainer.gradients"), (("topK={share: 0}",), "spec.trainer.gradients.topK.share")):
+        for settings, message in ((("bf16={}", "f16={}"), "spec.trainer.gradients"), (("topK={share: 0}",), "spec.trainer.gradients.topK.share"),
+                                  (("encryption=SSL",), "spec.trainer.gradients.encryption")):
             sets = [argument for setting in settings for argument in ("--set", f"spec.trainer.gradients.{setting}")]
             refused = ringmaster(self.folder, "validate", DIGITS, *sets)
             self.assertEqual(refused.returncode, 65)

@@ -25,6 +25,27 @@ class Networks(RunTest):
         self.assertGreater(accuracy, 0.8)
         self.assertIn("resnet-18, ", runs[0].text())
 
+    def planned_bytes(self, manifest, *settings):
+        sets = [argument for setting in settings for argument in ("--set", setting)]
+        answer = ringmaster(self.folder, "explain", "graph", str(manifest), "--out", "plan", *sets)
+        self.assertEqual(answer.returncode, 0, answer.stderr)
+        words = (self.folder / "plan/3-plan.txt").read_text().split()  # "arena: 12,288 bytes, ..."
+        return int(words[1].replace(",", ""))
+
+    def test_a_step_with_less_memory_trains_the_same_weights(self):
+        settings = (RESNET, "spec.trainer.epochs=1")
+        whole = self.planned_bytes(DIGITS, *settings)
+        budget = whole * 96 // 100
+        less = f"spec.trainer.stepMemoryBytes={budget}"
+        self.assertLessEqual(self.planned_bytes(DIGITS, *settings, less), budget)
+        self.assertIn("again/", (self.folder / "plan/3-plan.txt").read_text())
+        self.assertEqual(self.trained(DIGITS, *settings).result(), self.trained(DIGITS, *settings, less).result())
+
+    def test_a_step_that_cannot_do_with_so_little_memory_is_refused_with_numbers(self):
+        answer = ringmaster(self.folder, "explain", "graph", str(DIGITS), "--set", "spec.trainer.stepMemoryBytes=1000")
+        self.assertNotEqual(answer.returncode, 0)
+        self.assertIn("the budget is 1,000, for a shard of 16 samples; allow more, or cut the batch into more shards", answer.stderr)
+
     def test_a_gpt2_of_two_layers_learns_to_write(self):
         _, steps, accuracy = self.trained(CHAR_LM, GPT2, "spec.trainer.steps=40").result()
         self.assertEqual(steps, 40)

@@ -40,10 +40,10 @@ def environment_of(pid):
 class Run:
     """`ringmaster run` of a manifest, in `folder`, its output kept."""
 
-    def __init__(self, folder, manifest, *arguments, env=None, preexec_fn=None):
+    def __init__(self, folder, manifest, *arguments, env=None, preexec_fn=None, command=RINGMASTER):
         self.folder = pathlib.Path(folder)
         self.output = tempfile.TemporaryFile()
-        self.process = subprocess.Popen([RINGMASTER, "run", "--plain", str(manifest), *arguments], cwd=self.folder, stdout=self.output,
+        self.process = subprocess.Popen([command, "run", "--plain", str(manifest), *arguments], cwd=self.folder, stdout=self.output,
                                         stderr=subprocess.STDOUT, env={**os.environ, **(env or {})}, preexec_fn=preexec_fn)
 
     def text(self):

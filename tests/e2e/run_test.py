@@ -29,6 +29,11 @@ class RunCommand(RunTest):
         for rule in ("ARRIVAL_ORDER", "LOCAL_STREAMS", "LOCAL_STATISTICS"):
             self.assertEqual(len(digests(**{f"RINGMASTER_DEBUG_{rule}": "true"})), 2, rule)
 
+    def test_workers_choose_by_links_that_they_have_measured(self):
+        self.digits(*SHORT, "--workers", "2", env={"RINGMASTER_LOG": "debug"}).result()
+        logs = ringmaster(self.folder, "logs", "digits").stdout
+        self.assertRegex(logs, r"links measured.*within_a_node=.*us, .*GB/s")
+
     def test_ring_example_trains_without_shards(self):
         _, _, accuracy = self.run_job(ROOT / "examples/digits/job-ring.yaml", *SHORT).result()
         self.assertGreater(accuracy, 0.8)
@@ -108,7 +113,8 @@ class RunCommand(RunTest):
         self.assertLessEqual(abs(of("samples_total") - 16 * steps), 32, "one shard of 16 samples a step")
         self.assertGreater(of("samples_per_second"), 1)
         self.assertTrue(0 < of("loss") < 3)
-        self.assertTrue(0.5 < of("accuracy") <= 1)
+        self.assertTrue(0.5 < of("accuracy") <= of("top5_accuracy") <= 1)
+        self.assertTrue(0 < of("evaluation_loss") < 3)
         gradients = 59970 * 4  # bytes; each rank sends and gets at least its share of the sum and of the result
         for direction in ("sent", "received"):
             self.assertGreater(of(f'allreduce_bytes_total{{direction="{direction}"}}'), (steps - 2) * gradients)

@@ -26,7 +26,7 @@ LauncherFixture::LauncherFixture() {
   StartServer();
   environment_ = {{contract::kEnvNamespace, kJob.ns},  {contract::kEnvJob, kJob.name},
                   {contract::kEnvPodName, "w0"},       {contract::kEnvPodUid, "u0"},
-                  {contract::kEnvPodIp, "127.0.0.2"},  {contract::kEnvGraceSeconds, "1"},
+                  {contract::kEnvPodIp, "127.0.0.2"},  {contract::kEnvGraceSeconds, "60"},
                   {contract::kEnvRendezvous, address_}};
 }
 

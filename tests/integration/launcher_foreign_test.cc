@@ -78,6 +78,7 @@ TEST_F(LauncherForeignTest, StartsTheProgramAnewOnEachRound) {
 }
 
 TEST_F(LauncherForeignTest, KillsAProgramThatWillNotEndForTheNextRound) {
+  environment_[contract::kEnvGraceSeconds] = "1";
   const auto launcher =
       LaunchScript("trap '' TERM; echo round $RINGMASTER_ROUND; while :; do sleep 100; done");
   Announce(1);
@@ -116,6 +117,7 @@ TEST_F(LauncherForeignTest, GivesSigtermOnAndThenTheGracePeriod) {
 }
 
 TEST_F(LauncherForeignTest, KillsAProgramThatIgnoresSigterm) {
+  environment_[contract::kEnvGraceSeconds] = "1";
   const auto launcher = LaunchScript("trap '' TERM; echo up; while :; do sleep 100; done");
   Announce(1);
   ASSERT_TRUE(launcher->AwaitLine("up"));

@@ -5,6 +5,7 @@
 
 #include <gmock/gmock.h>
 
+#include "common/contract.h"
 #include "tests/integration/launcher_fixture.h"
 
 namespace ringmaster::testing {
@@ -78,6 +79,7 @@ TEST_F(LauncherNativeTest, AsksForACheckpointOnSigtermAndLeaves) {
 }
 
 TEST_F(LauncherNativeTest, StopsAndThenKillsATrainerThatDoesNotLeave) {
+  environment_[contract::kEnvGraceSeconds] = "6";  // the word to stop comes in its middle
   const auto launcher = LaunchTrainer("deaf");
   ASSERT_TRUE(EventuallyReady());
   launcher->Signal(SIGTERM);

@@ -166,6 +166,13 @@ std::vector<HttpRequestSeen> ScriptedHttpServer::requests() const {
   return requests_;
 }
 
+std::size_t ScriptedHttpServer::AwaitRequests(std::size_t count,
+                                              std::chrono::milliseconds patience) const {
+  std::unique_lock lock(mutex_);
+  arrived_.wait_for(lock, patience, [&] { return requests_.size() >= count; });
+  return requests_.size();
+}
+
 void ScriptedHttpServer::Accept() {
   for (int connection = 1; !ending_; ++connection) {
     const int fd = accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC);
@@ -195,6 +202,7 @@ void ScriptedHttpServer::Serve(int fd, int connection) {
 HttpScript ScriptedHttpServer::NextScript(const HttpRequestSeen& seen) {
   std::lock_guard lock(mutex_);
   requests_.push_back(seen);
+  arrived_.notify_all();
   if (scripts_.empty()) return otherwise_;
   HttpScript script = std::move(scripts_.front());
   scripts_.pop_front();

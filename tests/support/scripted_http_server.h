@@ -10,6 +10,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <deque>
 #include <functional>
 #include <map>
@@ -69,6 +70,9 @@ class ScriptedHttpServer {
   int port() const { return port_; }
   std::string url() const;
   std::vector<HttpRequestSeen> requests() const;
+  // Waits until so many have come, `patience` at most; how many there are. A client may give up on
+  // a request before the server has read it.
+  std::size_t AwaitRequests(std::size_t count, std::chrono::milliseconds patience) const;
 
  private:
   void Accept();
@@ -80,6 +84,7 @@ class ScriptedHttpServer {
   UniqueFd listener_;
   std::atomic<bool> ending_{false};
   mutable std::mutex mutex_;
+  mutable std::condition_variable arrived_;
   std::vector<HttpRequestSeen> requests_;  // guarded by mutex_
   std::deque<HttpScript> scripts_;         // guarded by mutex_
   HttpScript otherwise_;                   // guarded by mutex_

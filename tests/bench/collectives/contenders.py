@@ -24,15 +24,15 @@ class Failed(Wrong):
 
 
 class Contender:
-    def __init__(self, peer, algorithm, command, environment=None, largest=math.inf):
-        self.peer, self.algorithm, self.command = peer, algorithm, command
+    def __init__(self, peer, algorithm, command, environment=None, largest=math.inf, patience=PATIENCE):
+        self.peer, self.algorithm, self.command, self.patience = peer, algorithm, command, patience
         self.largest = largest  # bytes that it can do at all
         self.environment = {**os.environ, **(environment or {})}
 
     def run(self, points):
         """{bytes: microseconds} for {bytes: calls}."""
         text = ",".join(f"{size}:{calls}" for size, calls in points.items())
-        done = execute([*self.command, text], f"{self.peer}, {self.algorithm}", self.environment)
+        done = execute([*self.command, text], f"{self.peer}, {self.algorithm}", self.environment, self.patience)
         times = {}
         for row in self.rows(done):
             if row["wrong"] != 0:
@@ -47,22 +47,22 @@ class Contender:
 
 
 class Ringmaster(Contender):
-    def __init__(self, ranks, transport, algorithm, *flags):
+    def __init__(self, ranks, transport, algorithm, *flags, patience=PATIENCE):
         super().__init__(f"ringmaster-{transport}", algorithm, [BIN / "ringmaster-bench-collectives", "--op", "allreduce", "--json", "--transport", transport,
-                                                                "--ranks", str(ranks), *flags, "--sizes"])
+                                                                "--ranks", str(ranks), *flags, "--sizes"], patience=patience)
 
     def rows(self, text):
         return [{"size": row["size"], **row["in_place"]} for row in json.loads(text)["rows"]]
 
 
-def execute(command, who, environment=None):
+def execute(command, who, environment=None, patience=PATIENCE):
     program = pathlib.Path(command[0])
     if program.is_absolute() and not program.exists():
         raise Wrong(f"{who}: {program} was not built: `make bench-collectives` installs what it needs (tests/bench/collectives/debian-packages.txt)")
     # Ends the ranks too, which a kill of the program alone would leave behind.
-    done = subprocess.run(["timeout", "--kill-after=2", str(PATIENCE), *command], env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(["timeout", "--kill-after=2", str(patience), *command], env=environment, capture_output=True, text=True, check=False)
     if done.returncode in (124, 137):
-        raise Failed(f"{who}: not done after {PATIENCE} s")
+        raise Failed(f"{who}: not done after {patience:.0f} s")
     if done.returncode != 0:
         raise Failed(f"{who}: exit code {done.returncode}: {done.stderr.strip()[-2000:]}")
     return done.stdout

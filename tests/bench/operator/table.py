@@ -41,9 +41,12 @@ class Table:
         self.add(what, f"{shown.format(value)} {unit}", "", "", f"< {below} {unit}", value < below)
 
 
-def of(races, name, key, part="cpu"):
-    values = [race[key] if key in race else race[part].get(key, 0) for race in races if race["contender"] == name]
-    return median(values) if values else None
+def of(races, name, key):
+    return median([race[key] for race in races if race["contender"] == name])
+
+
+def cpu_of(races, name, program):
+    return median([race["cpu"].get(program, 0) for race in races if race["contender"] == name])
 
 
 def markdown(results):
@@ -64,9 +67,9 @@ def add_rates(table, rates):
             table.compare(f"{jobs:,} jobs of 8 workers: {what}", of(races, "Ringmaster", key), of(races, "plain client", key), "plain client", "/s",
                           at_least=0.9)
         for program, what in (("kube-controller-manager", "controller-manager"), ("kube-apiserver", "API server")):
-            table.compare(f"{jobs:,} jobs: CPU of the {what}", of(races, "Ringmaster", program), of(races, "plain client", program), "bare pods",
+            table.compare(f"{jobs:,} jobs: CPU of the {what}", cpu_of(races, "Ringmaster", program), cpu_of(races, "plain client", program), "bare pods",
                           "ms a pod", at_most=1.1 if program == "kube-controller-manager" else None)
-        table.add(f"{jobs:,} jobs: CPU of the operator", f"{of(races, 'Ringmaster', 'contender'):.1f} ms a pod")
+        table.add(f"{jobs:,} jobs: CPU of the operator", f"{cpu_of(races, 'Ringmaster', 'contender'):.1f} ms a pod")
     races = rates["races"]
     for name in ("training-operator", "training-operator, raised limits"):
         for key, what in (("created", "pods created"), ("running", "pods all Running")):

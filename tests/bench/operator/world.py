@@ -196,9 +196,7 @@ class Operator:
         command = [BIN / "ringmaster-operator", "--cluster", f"--kubeconfig={cluster.kubeconfig}", f"--lease-namespace={NAMESPACE}", f"--lease-name=operator-{self.port}",
                    f"--rendezvous-address=127.0.0.1:{self.port}", "--host=127.0.0.1", f"--metrics-address=127.0.0.1:{self._metrics}", *arguments]
         self.log = cluster.folder / "operator.log"
-        # As in its image, which holds no system's authorities: OpenSSL would read those of this machine for each connection.
-        environment = {**os.environ, "RINGMASTER_POD_NAME": "operator-0", "SSL_CERT_FILE": os.devnull}
-        self._running = started(command, self.log, env=environment)
+        self._running = started(command, self.log, env={**os.environ, "RINGMASTER_POD_NAME": "operator-0"})
 
     def __enter__(self):
         self._process = self._running.__enter__()

@@ -4,8 +4,11 @@ import pathlib
 import re
 
 # Network -> samples per second of ours over the best of PyTorch's, and the longest step in seconds.
-ASKED = {"mlp": (15, 60e-6), "lenet": (3, None), "lenet-bn": (3, None)}
+ASKED = {"mlp": (15, 60e-6), "lenet": (3, None), "lenet-bn": (3, None), "alexnet": (1.3, None), "vgg-16": (1.3, None), "resnet-50": (1.3, None),
+         "densenet-121": (1.3, None), "gpt-2": (1.2, None)}
 MEMORY = 0.7
+# Of the rate that the network's convolutions and matrix products alone reach.
+SHARE = {"resnet-50": 0.75}
 
 
 def machine():
@@ -18,14 +21,22 @@ def machine():
 
 def markdown(results):
     version = next((found["version"] for case in results["cases"] for found in case["verified"].values()), "none")
-    lines = [f"{results['machine']}, {results['threads']} threads; f32; PyTorch {version}; medians of {results['rounds']} turns.", "",
-             "| network, batch | Ringmaster | | eager | channels-last | compile | ours / best of PyTorch | peak memory, ours / PyTorch |",
-             "|---|---|---|---|---|---|---|---|"]
+    lines = [f"{results['machine']}, {results['threads']} threads; f32; PyTorch {version}; medians of the turns.", "",
+             "| network, batch | turns | Ringmaster | | of its arithmetic's rate | eager | channels-last | compile | ours / best of PyTorch | peak memory, ours / PyTorch |",
+             "|---|---|---|---|---|---|---|---|---|---|"]
     lines += [row(case) for case in results["cases"]]
-    lines += ["", "First loss, largest difference of a gradient (of its largest element), and of the losses of ten steps, from PyTorch's eager mode: " +
-              "; ".join(f"{case['network']} {found['loss']:.1e}, {found['gradient']:.1e}, {found['losses']:.1e}"
+    lines += ["", "First loss, largest difference of a gradient (of its largest element), and of the losses of some steps, from PyTorch's eager mode: " +
+              "; ".join(f"{case['network']} {found['loss']:.1e}, {found['gradient']:.1e}, {found['losses']:.1e} in {case['steps']} steps" + exactness(found)
                         for case in results["cases"] if (found := case["verified"].get("eager"))) + "."]
     return "\n".join(lines) + "\n"
+
+
+def exactness(found):
+    """Of a network whose rounding errors grow: how far ours and PyTorch's are from the result in double."""
+    if "double" not in found:
+        return ""
+    ours, own = zip(*found["double"].values())
+    return f" (from PyTorch in double: {', '.join(f'{value:.1e}' for value in ours)}, the gradient as a whole; its own f32: {', '.join(f'{value:.1e}' for value in own)})"
 
 
 def row(case):
@@ -35,7 +46,10 @@ def row(case):
     wanted, longest = ASKED.get(case["network"], (None, None))
     ratio = min(peers.values()) / ours if peers else None
     memory = peaks["ringmaster"] / min(peaks[name] for name in peers) if peers else None
-    cells = [f"{case['network']}, {case['batch']}", rate(case, ours), mark(duration(ours), longest is None or ours <= longest, longest and duration(longest))]
+    share = case["batch"] / ours / case["limit"] if "limit" in case else None
+    least = SHARE.get(case["network"])
+    cells = [f"{case['network']}, {case['batch']}", str(case["rounds"]), rate(case, ours), mark(duration(ours), longest is None or ours <= longest, longest and duration(longest)),
+             mark(f"{share:.0%}", least is None or share >= least, least and f"{least:.0%}") if share else "–"]
     cells += [rate(case, peers.get(mode)) for mode in ("eager", "channels-last", "compile")]
     cells += [mark(f"{ratio:.2f}", wanted is None or ratio >= wanted, wanted) if ratio else "",
               mark(f"{memory:.2f}", memory <= MEMORY, MEMORY) if memory else ""]
@@ -43,10 +57,15 @@ def row(case):
 
 
 def rate(case, seconds):
-    return f"{case['batch'] / seconds:,.0f} samples/s" if seconds else "–"
+    if not seconds:
+        return "–"
+    samples = case["batch"] / seconds
+    return f"{samples:,.0f} samples/s" if samples >= 100 else f"{samples:.2f} samples/s"
 
 
 def duration(seconds):
+    if seconds >= 1:
+        return f"{seconds:.2f} s"
     return f"{seconds * 1e3:.2f} ms" if seconds >= 1e-3 else f"{seconds * 1e6:.0f} µs"
 
 

@@ -139,11 +139,12 @@ class Ends(StoryTest):
         self.wait(lambda: not self.pods(with_deleted=True), "the end of the pods")
 
     def test_finished_jobs_are_deleted_after_their_time(self):
-        self.apply(program(["true"], name="good", ttlSecondsAfterFinished=2))
-        self.apply(program(["false"], name="bad", ttlSecondsAfterFinished=2, restart={"code": 0}))
+        self.apply(program(["true"], name="good", ttlSecondsAfterFinished=3600))
+        self.apply(program(["false"], name="bad", ttlSecondsAfterFinished=3600, restart={"code": 0}))
         self.wait_for_state("Succeeded", "good")
         self.wait_for_state("Failed", "bad")
         for name in ("good", "bad"):
+            self.kubectl("patch", "tj", name, "--type=merge", "-p", '{"spec": {"ttlSecondsAfterFinished": 1}}')
             self.wait(lambda name=name: self.job(name) is None, f"the end of {name}")
             self.wait(lambda name=name: not self.pods(name, with_deleted=True), f"the end of {name}'s pods")
 

@@ -1,0 +1,192 @@
+// Writes what the ops and the optimizers compute, for `compare` to compute again with PyTorch:
+//
+//   dump_cases FOLDER
+//
+// FOLDER/ops/NAME.f64.safetensors (reference kernels) and NAME.f32.safetensors (the fastest) hold a
+// conformance case: "source.*", "output.*" and, in the metadata, its nodes as JSON.
+// FOLDER/optimizers/NAME.safetensors holds an optimizer's run: the weights at the start, the noise
+// of each step's gradient, and the weights after some of the steps.
+#include <cmath>
+#include <cstdint>
+#include <deque>
+#include <filesystem>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "common/check.h"
+#include "common/file.h"
+#include "common/status.h"
+#include "proto/ringmaster/training/v1alpha1/trainer.api.h"
+#include "runtime/checkpoint/safetensors.h"
+#include "runtime/graph/conformance_cases.h"
+#include "runtime/graph/op_definition.h"
+#include "runtime/graph/testing/compiled_case.h"
+#include "runtime/optim/optimizer.h"
+#include "runtime/tensor/random.h"
+
+namespace ringmaster {
+namespace {
+
+using checkpoint::Metadata;
+using checkpoint::TensorView;
+using nlohmann::json;
+using tensor::DType;
+using tensor::Tensor;
+
+const char* NameOf(DType dtype) {
+  return dtype == DType::kF64 ? "F64" : dtype == DType::kF32 ? "F32" : "I32";
+}
+
+class File {
+ public:
+  void Add(const std::string& name, const Tensor& tensor) {
+    const Tensor& kept = tensors_.emplace_back(tensor.Clone());
+    const auto dims = kept.shape().dims();
+    views_.push_back({.name = name,
+                      .dtype = NameOf(kept.dtype()),
+                      .shape = {dims.begin(), dims.end()},
+                      .data = {static_cast<const std::byte*>(kept.raw()), kept.bytes()}});
+  }
+
+  void Write(const std::filesystem::path& path, const Metadata& metadata) const {
+    std::string text = checkpoint::EncodeHeader(views_, metadata);
+    for (const TensorView& view : views_)
+      text.append(reinterpret_cast<const char*>(view.data.data()), view.data.size());
+    const absl::Status written = WriteFileAtomically(path, text);
+    RM_CHECK(written.ok(), Message(written).c_str());
+  }
+
+ private:
+  std::deque<Tensor> tensors_;
+  std::vector<TensorView> views_;
+};
+
+json NamesOf(const graph::Graph& graph, const std::vector<graph::ValueId>& values) {
+  json names = json::array();
+  for (const graph::ValueId id : values)
+    names.push_back(id.valid() ? json(graph.value(id).name) : json(nullptr));
+  return names;
+}
+
+void DumpOp(const graph::Case& c, DType dtype, const std::filesystem::path& folder) {
+  const bool exact = dtype == DType::kF64;
+  graph::CompiledCase compiled(
+      c, dtype, {.kernels = exact ? kernels::Selection::kReference : kernels::Selection::kFastest});
+  compiled.Run();
+  const graph::Graph& graph = compiled.graph();
+  File file;
+  for (const auto& source : compiled.sources())
+    file.Add("source." + graph.value(source.id).name, source.tensor);
+  for (const std::string& name : compiled.OutputNames())
+    file.Add("output." + name, compiled.Output(name));
+  json nodes = json::array();
+  for (std::size_t i = 0; i < compiled.own_nodes(); ++i) {
+    const graph::Node& node = graph.nodes()[i];
+    nodes.push_back({{"op", node.op->type},
+                     {"attributes", node.attributes.ToString()},
+                     {"inputs", NamesOf(graph, node.inputs)},
+                     {"outputs", NamesOf(graph, node.outputs)}});
+  }
+  file.Write(folder / fmt::format("{}.{}.safetensors", c.name, exact ? "f64" : "f32"),
+             {{"nodes", nodes.dump()},
+              {"y", graph.value(compiled.y()).name},
+              {"weights", graph.value(compiled.sources().back().id).name}});
+}
+
+// Two layers, of which one has a bias: what scales the rate by a layer's norm sees three of them.
+constexpr int64_t kWeights = 96;
+const std::vector<optim::ParameterRange> kParameters = {
+    {"first.weight", 0, 48}, {"first.bias", 48, 16}, {"second.weight", 64, 32}};
+constexpr int64_t kSteps = 1000;
+constexpr int64_t kLookEvery = 50;
+
+using Config = training::v1alpha1::Optimizer;
+
+struct Run {
+  std::string name;
+  Config config;
+};
+
+std::vector<Run> Runs() {
+  using training::v1alpha1::Adam;
+  using training::v1alpha1::AdamW;
+  using training::v1alpha1::Lamb;
+  using training::v1alpha1::Lars;
+  using training::v1alpha1::Sgd;
+  std::vector<Run> runs;
+  const auto add = [&](const std::string& name, const auto& set) {
+    set(runs.emplace_back(Run{name, {}}).config);
+  };
+  add("sgd", [](Config& c) { c.sgd = Sgd{0.02, 0, false, 0}; });
+  add("sgd-decay", [](Config& c) { c.sgd = Sgd{0.02, 0, false, 0.01}; });
+  add("momentum", [](Config& c) { c.sgd = Sgd{0.01, 0.9, false, 0.001}; });
+  add("nesterov", [](Config& c) { c.sgd = Sgd{0.01, 0.9, true, 0.001}; });
+  add("adam", [](Config& c) { c.adam = Adam{0.01, 0.9, 0.999, 1e-8, 0.01}; });
+  add("adamw", [](Config& c) { c.adam_w = AdamW{0.01, 0.9, 0.999, 1e-8, 0.01}; });
+  add("lars", [](Config& c) { c.lars = Lars{0.5, 0.9, 0.0005, 0.02}; });
+  add("lamb", [](Config& c) { c.lamb = Lamb{.learning_rate = 0.01, .weight_decay = 0.01}; });
+  return runs;
+}
+
+void Fill(Tensor& tensor, const char* stream_name, double scale) {
+  tensor::RandomStream stream({.seed = 7, .op = tensor::StreamOf(stream_name)});
+  for (float& value : tensor.span<float>())
+    value = static_cast<float>(scale *
+                               (2.0 * static_cast<double>(tensor::ToUniform(stream.Next())) - 1.0));
+}
+
+void DumpOptimizer(const Run& run, const std::filesystem::path& folder) {
+  auto optimizer = optim::MakeOptimizer(run.config, kWeights, kParameters);
+  RM_CHECK(optimizer.ok(), run.name.c_str());
+  Tensor start({kWeights}, DType::kF32), noise({kSteps, kWeights}, DType::kF32),
+      seen({kSteps / kLookEvery, kWeights}, DType::kF32);
+  Fill(start, "start", 1);
+  Fill(noise, "noise", 0.1);
+  Tensor weights = start.Clone();
+  std::vector<float> gradient(kWeights);
+  for (int64_t step = 0; step < kSteps; ++step) {
+    // The slope of half the square, and noise. The sum is over four samples.
+    for (int64_t i = 0; i < kWeights; ++i)
+      gradient[static_cast<std::size_t>(i)] =
+          4 * (weights.data<float>()[i] + noise.data<float>()[step * kWeights + i]);
+    (*optimizer)
+        ->Update(weights.span<float>(), gradient,
+                 {.step = static_cast<uint64_t>(step),
+                  .learning_rate = optim::BaseLearningRate(run.config),
+                  .gradient_scale = 0.25});
+    if ((step + 1) % kLookEvery != 0) continue;
+    const auto row = seen.span<float>().subspan(
+        static_cast<std::size_t>(step / kLookEvery * kWeights), kWeights);
+    std::ranges::copy(weights.span<float>(), row.begin());
+  }
+  File file;
+  file.Add("start", start);
+  file.Add("noise", noise);
+  file.Add("seen", seen);
+  file.Write(folder / (run.name + ".safetensors"), {{"look_every", std::to_string(kLookEvery)}});
+}
+
+int Dump(const std::filesystem::path& folder) {
+  for (const char* part : {"ops", "optimizers"}) std::filesystem::create_directories(folder / part);
+  for (const graph::Case& c : graph::ConformanceCases()) {
+    for (const DType dtype : {DType::kF64, DType::kF32}) DumpOp(c, dtype, folder / "ops");
+  }
+  for (const Run& run : Runs()) DumpOptimizer(run, folder / "optimizers");
+  return ::testing::Test::HasFailure() ? 1 : 0;
+}
+
+}  // namespace
+}  // namespace ringmaster
+
+int main(int argc, char** argv) {
+  if (argc != 2) {
+    fmt::print(stderr, "usage: dump_cases FOLDER\n");
+    return 2;
+  }
+  return ringmaster::Dump(argv[1]);
+}
