@@ -1,6 +1,8 @@
 #include "operator/manager/job_reconciler.h"
 
 #include <atomic>
+#include <future>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -323,6 +325,45 @@ TEST_F(JobReconcilerTest, LooksAgainForAPodThatWentBeforeTheCacheCouldShowIt) {
     Run();
   }
   EXPECT_EQ(Pods(), 1u);
+}
+
+// While the operator hears that the template's pod is invalid, the user mends the template.
+TEST(MendedJobTest, IsNotEndedForTheTemplateBefore) {
+  constexpr std::chrono::seconds kPatience(60);
+  const auto store = kube::memory::MemoryStore::Open({}).value();
+  kube::testing::FaultClient client(*store);
+  std::promise<void> mend_seen;
+  std::promise<void> pod_made;
+  std::once_flag mended;
+  std::once_flag made;
+  client.FailNext({.verb = Verb::kCreate, .type = "pods"},
+                  absl::InvalidArgumentError("spec.containers[0].command: not today"));
+  client.SetObserver([&](const kube::testing::Call& call) {
+    if (call.verb != Verb::kCreate || call.type != "pods") return;
+    if (call.status.ok()) return std::call_once(made, [&] { pod_made.set_value(); });
+    const kube::Json container = {{"name", "w"}, {"command", {"false"}}};
+    const kube::Json containers = {{"spec", {{"containers", {container}}}}};
+    const kube::Json patch = {{"spec", {{"workers", {{"template", containers}}}}}};
+    ASSERT_TRUE(store->Patch(kube::kTrainingJob, kHello, patch).ok());
+    ASSERT_EQ(mend_seen.get_future().wait_for(kPatience), std::future_status::ready);
+  });
+  ForgottenJobs link;
+  const ManagerOptions options{
+      .on_job = [&](const kube::ObjectPtr&, const kube::ObjectPtr& job) {
+        if (job != nullptr && kube::Generation(*job) == 2)
+          std::call_once(mended, [&] { mend_seen.set_value(); });
+      }};
+  Manager manager(options, client, link, SystemClock());
+  ASSERT_TRUE(manager.Start().ok());
+  kube::Json job = kube::NewObject(kube::kTrainingJob, kHello);
+  job["spec"] = kube::Json::parse(
+      R"({"workers": {"replicas": 1, "template": {"spec": {"containers": [{"name": "w", "command": ["true"]}]}}}})");
+  ASSERT_TRUE(store->Create(kube::kTrainingJob, job).ok());
+  EXPECT_EQ(pod_made.get_future().wait_for(kPatience), std::future_status::ready);
+  manager.Stop();
+  EXPECT_EQ(client.Pending(), 0);
+  const kube::Json ended = *store->Get(kube::kTrainingJob, kHello);
+  EXPECT_NE(kube::FindString(ended, {"status", "state"}), "Failed") << ended["status"].dump(1);
 }
 
 }  // namespace

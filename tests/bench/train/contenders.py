@@ -64,7 +64,13 @@ class Torch:
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log)
 
     def verify(self):
-        """What it found, beside the dump; Wrong where that is too far away."""
+        """What it found, beside the dump; Wrong where that is too far away. The process has warmed up then, and does nothing until its first turn."""
+        result = self.compare()
+        self.hear(0)
+        return result
+
+    def compare(self):
+        """What the process found, beside the dump; it goes on to warm up."""
         found = self.hear(0)
         worst = max(found["gradients"], key=found["gradients"].get)
         result = {"version": found["version"], "loss": found["loss"], "gradient": found["gradients"][worst], "losses": found["losses"]}

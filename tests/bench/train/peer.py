@@ -2,8 +2,9 @@
 """One way of training with PyTorch, in a process of its own: peer.py NETWORK MODE THREADS DUMP
 
 Takes the batch and the weights of DUMP (`ringmaster bench train --dump`), repeats its steps and prints, as one line of JSON, how far its loss and
-gradients are away; then, where the first line of standard input is "double", how far both are from PyTorch's eager mode in double precision. For each
-line after that, a number of seconds, it trains so long and prints the median step and its peak memory.
+gradients are away; then, where the first line of standard input is "double", how far both are from PyTorch's eager mode in double precision. When it has
+compiled and warmed up, which others are not to be timed beside, it prints an empty object. For each line after that, a number of seconds, it trains so
+long and prints the median step and its peak memory.
 MODE is eager, channels-last or compile.
 """
 import gc
@@ -52,6 +53,7 @@ def main():
     for step in range(WARM_UP):
         if step < FEWEST_STEPS or time.perf_counter() - begun < TEDIOUS:
             trainer.step(inputs, labels)
+    say({})
     for line in sys.stdin:
         say({"step_seconds": median_step(trainer, inputs, labels, float(line)),
              "peak_bytes": peak_bytes()})
