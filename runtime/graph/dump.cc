@@ -131,17 +131,23 @@ class PlanWriter {
     return notes;
   }
 
+  std::string PlaceOf(ValueId id) const {
+    const int32_t root = plan_.roots[static_cast<size_t>(id.index)];
+    const auto output = outputs_.find(root);
+    if (output == outputs_.end()) {
+      return fmt::format("{}at {}", root == id.index ? "" : "in place ",
+                         Bytes(plan_.offsets[static_cast<size_t>(root)]));
+    }
+    return fmt::format("{} output {}", root == id.index ? "is" : "in the place of",
+                       output->second);
+  }
+
   std::vector<std::string> PlacesOf(const PlannedStep& step) const {
     std::vector<std::string> places;
     for (const ValueId id : graph_.node(step.node).outputs) {
       const ValueSpec& spec = graph_.spec(id);
-      const auto output = outputs_.find(id.index);
-      const std::string where =
-          output != outputs_.end()
-              ? fmt::format("is output {}", output->second)
-              : fmt::format("at {}", Bytes(plan_.offsets[static_cast<size_t>(id.index)]));
       places.push_back(fmt::format("{} {} {} ({} bytes)", Reference(graph_, id), spec.ToString(),
-                                   where, Bytes(spec.bytes())));
+                                   PlaceOf(id), Bytes(spec.bytes())));
     }
     if (const size_t scratch = step.primitive->scratch_bytes(); scratch > 0) {
       places.push_back(

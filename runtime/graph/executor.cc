@@ -26,14 +26,14 @@ struct Slot {
   ValueSpec spec;
   void* pointer = nullptr;
   std::vector<const void**> readers;
-  void** writer = nullptr;  // outputs only
+  std::vector<void**> writers;  // outputs only; several where one step writes over another's result
   bool needed = false;      // whether any step reads or writes it
   size_t last_writer = 0;   // the step after which it is complete, counted from 1; 0: none
 
   void Point(void* p) {
     pointer = p;
     for (const void** reader : readers) *reader = p;
-    if (writer != nullptr) *writer = p;
+    for (void** writer : writers) *writer = p;
   }
 };
 
@@ -132,7 +132,7 @@ void FlatExecutor::Connect(const Plan& plan, ValueId value, const void** reader,
     s.needed = true;
     if (reader != nullptr) s.readers.push_back(reader);
     if (writer != nullptr) {
-      s.writer = writer;
+      s.writers.push_back(writer);
       s.last_writer = steps_.size();
     }
     return;

@@ -10,6 +10,7 @@
 
 #include "common/status.h"
 #include "runtime/device/threads.h"
+#include "runtime/graph/in_place.h"
 #include "runtime/graph/op_definition.h"
 #include "runtime/graph/passes/passes.h"
 #include "runtime/graph/passes/recompute.h"
@@ -55,40 +56,45 @@ absl::Status NoteSamples(const Graph& graph, const Node& node, int64_t* samples)
   return absl::OkStatus();
 }
 
-// Collects lifetimes of values and of scratch memory, then places them all in one arena.
-class MemoryPlanner {
+// Lifetimes of values and of scratch memory, where values of one root share memory.
+class Lifetimes {
  public:
-  explicit MemoryPlanner(Plan& plan)
-      : graph_(plan.graph), plan_(plan), life_of_(graph_.values().size(), -1) {
+  Lifetimes(const Plan& plan, const std::vector<int32_t>& roots)
+      : graph_(plan.graph), steps_(plan.steps), roots_(roots), life_of_(roots.size(), -1) {
     for (const NamedValue& output : graph_.outputs()) outputs_.push_back(output.value.index);
+    for (size_t step = 0; step < steps_.size(); ++step) AddStep(static_cast<int32_t>(step));
   }
 
-  void Place(bool reuse) {
-    for (size_t step = 0; step < plan_.steps.size(); ++step) AddStep(static_cast<int32_t>(step));
-    plan_.arena = PlanArena(lives_, reuse);
-    plan_.bytes_without_reuse = PlanArena(lives_, false).bytes;
-    plan_.offsets.assign(life_of_.size(), 0);
+  ArenaPlan Place(bool reuse) const { return PlanArena(lives_, reuse); }
+
+  // Notes in the plan where everything lies then.
+  void Note(ArenaPlan arena, Plan* plan) const {
+    plan->roots = roots_;
+    plan->offsets.assign(life_of_.size(), 0);
     for (size_t v = 0; v < life_of_.size(); ++v) {
-      if (life_of_[v] >= 0)
-        plan_.offsets[v] = plan_.arena.offsets[static_cast<size_t>(life_of_[v])];
+      if (life_of_[v] >= 0) plan->offsets[v] = arena.offsets[static_cast<size_t>(life_of_[v])];
     }
-    for (size_t s = 0; s < plan_.steps.size(); ++s) {
-      plan_.steps[s].scratch_offset = plan_.arena.offsets[scratch_life_[s]];
-    }
+    for (size_t s = 0; s < steps_.size(); ++s)
+      plan->steps[s].scratch_offset = arena.offsets[scratch_life_[s]];
+    plan->arena = std::move(arena);
   }
 
  private:
+  int32_t RootOf(ValueId value) const { return roots_[static_cast<size_t>(value.index)]; }
+
   void AddStep(int32_t step) {
-    const PlannedStep& planned = plan_.steps[static_cast<size_t>(step)];
+    const PlannedStep& planned = steps_[static_cast<size_t>(step)];
     const Node& node = graph_.node(planned.node);
     for (const ValueId input : node.inputs) {
-      const int32_t life =
-          life_of_[static_cast<size_t>(plan_.roots[static_cast<size_t>(input.index)])];
+      const int32_t life = life_of_[static_cast<size_t>(RootOf(input))];
       if (life >= 0) lives_[static_cast<size_t>(life)].last = step;
     }
     for (const ValueId output : node.outputs) {
-      if (std::ranges::find(outputs_, output.index) != outputs_.end()) continue;
-      life_of_[static_cast<size_t>(output.index)] = static_cast<int32_t>(lives_.size());
+      const int32_t root = RootOf(output);
+      if (std::ranges::find(outputs_, root) != outputs_.end()) continue;
+      // What is written in place lives on where it was.
+      if (root != output.index) continue;
+      life_of_[static_cast<size_t>(root)] = static_cast<int32_t>(lives_.size());
       lives_.push_back({graph_.spec(output).bytes(), step, step});
     }
     scratch_life_.push_back(lives_.size());
@@ -96,12 +102,28 @@ class MemoryPlanner {
   }
 
   const Graph& graph_;
-  Plan& plan_;
+  const std::vector<PlannedStep>& steps_;
+  const std::vector<int32_t> roots_;
   std::vector<int32_t> outputs_;
   std::vector<int32_t> life_of_;  // by value: index into lives_, or -1 when it is not in the arena
   std::vector<Lifetime> lives_;
   std::vector<size_t> scratch_life_;  // by step
 };
+
+// Places all values in one arena. What lives longer for having been joined may leave gaps, so both
+// ways are tried.
+void PlaceValues(bool reuse, Plan* plan) {
+  const std::vector<int32_t> roots = Roots(plan->graph);
+  const Lifetimes apart(*plan, roots);
+  ArenaPlan arena = apart.Place(/*reuse=*/false);
+  plan->bytes_without_reuse = arena.bytes;
+  if (!reuse) return apart.Note(std::move(arena), plan);
+  arena = apart.Place(/*reuse=*/true);
+  const Lifetimes joined(*plan, ShareInPlace(plan->graph, plan->steps, roots));
+  ArenaPlan in_place = joined.Place(/*reuse=*/true);
+  if (in_place.bytes <= arena.bytes) return joined.Note(std::move(in_place), plan);
+  apart.Note(std::move(arena), plan);
+}
 
 // Primitives that a plan before this one has prepared, by the names of their nodes.
 using Prepared = std::map<std::string, std::unique_ptr<kernels::Primitive>, std::less<>>;
@@ -109,7 +131,6 @@ using Prepared = std::map<std::string, std::unique_ptr<kernels::Primitive>, std:
 absl::StatusOr<Plan> PlanOf(Graph graph, const CompileOptions& options, Prepared prepared) {
   RM_RETURN_IF_ERROR(graph.status());
   Plan plan{.graph = std::move(graph)};
-  plan.roots = Roots(plan.graph);
   const Uses uses(plan.graph);
   for (size_t i = 0; i < plan.graph.nodes().size(); ++i) {
     const Node& node = plan.graph.nodes()[i];
@@ -122,7 +143,7 @@ absl::StatusOr<Plan> PlanOf(Graph graph, const CompileOptions& options, Prepared
     }
     RM_ASSIGN_OR_RETURN(step.primitive, PrepareNode(plan.graph, node, options.kernels));
   }
-  MemoryPlanner(plan).Place(options.reuse_memory);
+  PlaceValues(options.reuse_memory, &plan);
   return plan;
 }
 

@@ -10,7 +10,8 @@
 // Rules for every implementation:
 //   - for a fixed node, thread count and machine the same bits come out of every run;
 //   - Run neither allocates, nor looks anything up, nor keeps state between calls;
-//   - inputs and outputs never overlap; everything an output holds is written;
+//   - inputs and outputs never overlap, but where MayOverwrite says so; everything an output holds
+//     is written;
 //   - it takes the layouts that the node has, or declines;
 //   - sums over samples are sums, never means.
 #ifndef RINGMASTER_RUNTIME_KERNELS_KERNEL_H_
@@ -72,6 +73,10 @@ class Primitive {
   virtual void Run(const Arguments& arguments) = 0;
   // Memory that Run wants beside inputs and outputs.
   virtual size_t scratch_bytes() const { return 0; }
+  // Whether that output may lie exactly where that input lies, if their specs are the same: Run has
+  // read an element, and whatever else needs it, before it writes there. Asked of each input apart;
+  // inputs of which all may be overwritten may also be one.
+  virtual bool MayOverwrite(int /*input*/, int /*output*/) const { return false; }
   // Which code this is, down to what the bits may depend on, as in "onednn/jit:avx2".
   virtual std::string name() const = 0;
 };

@@ -27,13 +27,13 @@ constexpr int64_t kClasses = 10;
 constexpr int64_t kWindow = 8;
 constexpr uint64_t kSeed = 5;
 
-Model SmallModel(const networks::Network& network) {
+Model SmallModel(const networks::Network& network, int64_t least_side = 32) {
   BuildOptions options{.batch = kBatch, .classes = kClasses};
   if (network.reads_text()) {
     options.sample = {{kWindow}, tensor::DType::kI32};
     options.label_shape = {kWindow};
   } else {
-    const int64_t side = std::max<int64_t>(network.smallest_side, 32);
+    const int64_t side = std::max<int64_t>(network.smallest_side, least_side);
     options.sample = {{3, side, side}, tensor::DType::kF32};
   }
   ZooSettings settings{.name = std::string(network.name), .width = 0.125};
@@ -117,6 +117,17 @@ TEST_P(ZooPassesTest, LeaveEveryBitOfTenStepsAsItIs) {
   }
 }
 
+TEST_P(ZooPassesTest, SharedMemoryLeavesEveryBitOfThreeStepsAsItIs) {
+  const Model model = SmallModel(GetParam());
+  Training shared(model, {}), apart(model, {.reuse_memory = false});
+  EXPECT_LT(shared.executor().arena_bytes(), apart.executor().arena_bytes());
+  for (int step = 0; step < 3; ++step) {
+    shared.Step();
+    apart.Step();
+    ExpectSameOutputs(model, shared, apart);
+  }
+}
+
 std::string TestNameOf(std::string_view network) {
   std::string name(network);
   std::erase(name, '-');
@@ -126,19 +137,24 @@ std::string TestNameOf(std::string_view network) {
 INSTANTIATE_TEST_SUITE_P(Zoo, ZooPassesTest, ::testing::ValuesIn(networks::kNetworks),
                          [](const auto& info) { return TestNameOf(info.param.name); });
 
-// Of networks that hold more than the results of convolutions and products.
+// Of networks that hold more than the results of convolutions and products, with images so large
+// that what they hold outweighs what a single convolution works in on any processor.
 class ZooMemoryTest : public ::testing::TestWithParam<std::string_view> {};
 
 TEST_P(ZooMemoryTest, WithATenthLessEveryBitOfThreeStepsIsTheSame) {
-  const Model model = SmallModel(*networks::Find(GetParam()));
-  Training much(model, {});
-  const size_t budget = much.executor().arena_bytes() * 9 / 10;
-  Training little(model, {.memory_budget = budget});
-  EXPECT_LE(little.executor().arena_bytes(), budget);
-  for (int step = 0; step < 3; ++step) {
-    much.Step();
-    little.Step();
-    ExpectSameOutputs(model, much, little);
+  const Model model = SmallModel(*networks::Find(GetParam()), 96);
+  for (const tensor::Layout images :
+       {tensor::Layout::kRowMajor, tensor::Layout::kBlocks8, tensor::Layout::kBlocks16}) {
+    SCOPED_TRACE(static_cast<int>(images));
+    Training much(model, {.images = images});
+    const size_t budget = much.executor().arena_bytes() * 9 / 10;
+    Training little(model, {.images = images, .memory_budget = budget});
+    EXPECT_LE(little.executor().arena_bytes(), budget);
+    for (int step = 0; step < 3; ++step) {
+      much.Step();
+      little.Step();
+      ExpectSameOutputs(model, much, little);
+    }
   }
 }
 

@@ -67,6 +67,8 @@ class DropoutKernel : public VectorPrimitive {
     scale_ = static_cast<float>(1.0 / (1.0 - rate));
   }
 
+  bool MayOverwrite(int /*input*/, int /*output*/) const override { return true; }
+
   void Run(const Arguments& a) override {
     const int64_t chunks = (per_sample_ + kChunk - 1) / kChunk;
     device::ParallelFor(samples_ * chunks, std::min(kChunk, per_sample_), [&](int64_t task) {

@@ -37,6 +37,7 @@ void ForElements(int64_t n, const Body& body) {
 class GeluKernel : public VectorPrimitive {
  public:
   explicit GeluKernel(const NodeSpec& node) : n_(node.outputs[0].shape.elements()) {}
+  bool MayOverwrite(int /*input*/, int /*output*/) const override { return true; }
   void Run(const Arguments& a) override {
     ForElements(n_, [&](auto lanes, int64_t i) {
       const __m256 x = lanes.Load(a.in<float>(0) + i);
@@ -52,6 +53,7 @@ class GeluKernel : public VectorPrimitive {
 class GeluGradKernel : public VectorPrimitive {
  public:
   explicit GeluGradKernel(const NodeSpec& node) : n_(node.outputs[0].shape.elements()) {}
+  bool MayOverwrite(int /*input*/, int /*output*/) const override { return true; }
   void Run(const Arguments& a) override {
     ForElements(n_, [&](auto lanes, int64_t i) {
       const __m256 x = lanes.Load(a.in<float>(0) + i), square = _mm256_mul_ps(x, x);

@@ -34,6 +34,8 @@ class LayerNormKernel : public RowKernel {
  public:
   explicit LayerNormKernel(const NodeSpec& node) : RowKernel(node) {}
 
+  bool MayOverwrite(int input, int output) const override { return input == 0 && output == 0; }
+
   void Run(const Arguments& a) override {
     device::ParallelFor(rows_, width_, [&](int64_t r) { RunRow(a, r); });
   }
@@ -68,6 +70,11 @@ class LayerNormGradKernel : public RowKernel {
       : RowKernel(node),
         blocks_((rows_ + kBlock - 1) / kBlock),
         padded_((width_ + kLane - 1) / kLane * kLane) {}
+
+  // x or dy by dx, a row at a time.
+  bool MayOverwrite(int input, int output) const override {
+    return (input == 0 || input == 4) && output == 0;
+  }
 
   // For each block of rows its sums for gamma, then those for beta.
   size_t scratch_bytes() const override {

@@ -23,6 +23,9 @@ class LossKernel : public VectorPrimitive {
 
   size_t scratch_bytes() const override { return static_cast<size_t>(rows_) * sizeof(Row); }
 
+  // The logits by the probabilities, a row at a time.
+  bool MayOverwrite(int input, int output) const override { return input == 0 && output == 2; }
+
   void Run(const Arguments& a) override {
     Row* results = static_cast<Row*>(a.scratch);
     device::ParallelFor(rows_, classes_ * 2, [&](int64_t r) {
@@ -46,6 +49,10 @@ class LossKernel : public VectorPrimitive {
 
   Row RunRow(const float* logits, int32_t label, float* probabilities) const {
     const float largest = Largest(logits, classes_);
+    const bool known = label >= 0 && label < classes_;
+    const double aim = known ? Aim(logits, label) : std::numeric_limits<double>::quiet_NaN();
+    const bool correct = known && IsFirstOf(largest, logits, label);
+    // From here on the logits may be gone.
     const __m256 shift = _mm256_set1_ps(largest);
     const __m256 nothing = _mm256_set1_ps(-std::numeric_limits<float>::infinity());
     Sum exponentials;
@@ -59,9 +66,7 @@ class LossKernel : public VectorPrimitive {
     ForLanes(classes_, [&](auto lanes, int64_t c) {
       lanes.Store(probabilities + c, _mm256_mul_ps(lanes.Load(probabilities + c), share));
     });
-    if (label < 0 || label >= classes_) return {std::numeric_limits<double>::quiet_NaN(), 0};
-    const double loss = std::log(sum) + static_cast<double>(largest) - Aim(logits, label);
-    return {loss, IsFirstOf(largest, logits, label) ? 1.0 : 0.0};
+    return {std::log(sum) + static_cast<double>(largest) - aim, correct ? 1.0 : 0.0};
   }
 
   // Whether the label's logit is the first that equals `largest`.
@@ -97,15 +102,21 @@ class LossGradKernel : public VectorPrimitive {
             static_cast<float>(node.attributes.Real("smoothing") / static_cast<double>(classes_))),
         at_label_(static_cast<float>(1.0 - node.attributes.Real("smoothing")) + everywhere_) {}
 
+  // The probabilities, a row at a time.
+  bool MayOverwrite(int input, int output) const override { return input == 0 && output == 0; }
+
   void Run(const Arguments& a) override {
     const float dloss = *a.in<float>(2);
     device::ParallelFor(rows_, classes_, [&](int64_t r) {
-      const float* __restrict p = a.in<float>(0) + r * classes_;
-      float* __restrict dlogits = a.out<float>(0) + r * classes_;
+      const float* p = a.in<float>(0) + r * classes_;
+      float* dlogits = a.out<float>(0) + r * classes_;
       const float everywhere = everywhere_;
-      for (int64_t c = 0; c < classes_; ++c) dlogits[c] = dloss * (p[c] - everywhere);
       const int32_t label = a.in<int32_t>(1)[r];
-      if (label >= 0 && label < classes_) dlogits[label] = dloss * (p[label] - at_label_);
+      const bool known = label >= 0 && label < classes_;
+      const float of_label = known ? dloss * (p[label] - at_label_) : 0.0F;
+#pragma GCC ivdep
+      for (int64_t c = 0; c < classes_; ++c) dlogits[c] = dloss * (p[c] - everywhere);
+      if (known) dlogits[label] = of_label;
     });
   }
 

@@ -57,6 +57,8 @@ class BatchNormKernel : public ChannelKernel {
         has_addend_(node.inputs.size() == 4),
         relu_(node.attributes.Int("relu") != 0) {}
 
+  bool MayOverwrite(int input, int output) const override { return input == 0 && output == 0; }
+
   void Run(const Arguments& a) override {
     ForChannels([&](int64_t c) {
       const float* const x = a.in<float>(0);
@@ -85,12 +87,14 @@ class BatchNormKernel : public ChannelKernel {
  private:
   void Apply(const Arguments& a, int64_t c, const BatchAffine& f) const {
     ForRuns(c, [&](int64_t at) {
-      const float* __restrict x = a.in<float>(0) + at;
-      float* __restrict y = a.out<float>(0) + at;
+      const float* x = a.in<float>(0) + at;
+      float* y = a.out<float>(0) + at;
       const int64_t plane = plane_;
+#pragma GCC ivdep
       for (int64_t i = 0; i < plane; ++i) y[i] = std::fma(x[i], f.slope, f.offset);
       if (has_addend_) {
-        const float* __restrict addend = a.in<float>(3) + at;
+        const float* addend = a.in<float>(3) + at;
+#pragma GCC ivdep
         for (int64_t i = 0; i < plane; ++i) y[i] += addend[i];
       }
       if (!relu_) return;
@@ -107,6 +111,11 @@ class BatchNormGradKernel : public ChannelKernel {
  public:
   explicit BatchNormGradKernel(const NodeSpec& node)
       : ChannelKernel(node), relu_(node.attributes.Int("relu") != 0) {}
+
+  // x or dy by dx: both sums of a channel come first.
+  bool MayOverwrite(int input, int output) const override {
+    return (input == 0 || input == 4) && output == 0;
+  }
 
   void Run(const Arguments& a) override { relu_ ? Run<true>(a) : Run<false>(a); }
 

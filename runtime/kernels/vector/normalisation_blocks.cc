@@ -75,6 +75,11 @@ class BatchNormBlocksKernel : public BlocksKernel {
         has_addend_(node.inputs.size() == 4),
         relu_(node.attributes.Int("relu") != 0) {}
 
+  // x or the addend by y.
+  bool MayOverwrite(int input, int output) const override {
+    return (input == 0 || input == 3) && output == 0;
+  }
+
   void Run(const Arguments& a) override {
     walk_.ForGroups([&](int64_t group) {
       Statistics(a, group);
@@ -133,6 +138,11 @@ class BatchNormGradBlocksKernel : public BlocksKernel {
  public:
   explicit BatchNormGradBlocksKernel(const NodeSpec& node)
       : BlocksKernel(node), relu_(node.attributes.Int("relu") != 0) {}
+
+  // x or dy by dx: the sums of a group come first.
+  bool MayOverwrite(int input, int output) const override {
+    return (input == 0 || input == 4) && output == 0;
+  }
 
   void Run(const Arguments& a) override { relu_ ? Run<true>(a) : Run<false>(a); }
 
