@@ -348,11 +348,10 @@ TEST(MendedJobTest, IsNotEndedForTheTemplateBefore) {
     ASSERT_EQ(mend_seen.get_future().wait_for(kPatience), std::future_status::ready);
   });
   ForgottenJobs link;
-  const ManagerOptions options{
-      .on_job = [&](const kube::ObjectPtr&, const kube::ObjectPtr& job) {
-        if (job != nullptr && kube::Generation(*job) == 2)
-          std::call_once(mended, [&] { mend_seen.set_value(); });
-      }};
+  const ManagerOptions options{.on_job = [&](const kube::ObjectPtr&, const kube::ObjectPtr& job) {
+    if (job != nullptr && kube::Generation(*job) == 2)
+      std::call_once(mended, [&] { mend_seen.set_value(); });
+  }};
   Manager manager(options, client, link, SystemClock());
   ASSERT_TRUE(manager.Start().ok());
   kube::Json job = kube::NewObject(kube::kTrainingJob, kHello);

@@ -138,8 +138,7 @@ class PlanWriter {
       return fmt::format("{}at {}", root == id.index ? "" : "in place ",
                          Bytes(plan_.offsets[static_cast<size_t>(root)]));
     }
-    return fmt::format("{} output {}", root == id.index ? "is" : "in the place of",
-                       output->second);
+    return fmt::format("{} output {}", root == id.index ? "is" : "in the place of", output->second);
   }
 
   std::vector<std::string> PlacesOf(const PlannedStep& step) const {

@@ -1,9 +1,12 @@
 #include "runtime/graph/executor.h"
 
+#include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <functional>
 #include <map>
 #include <new>
+#include <span>
 #include <utility>
 
 #include <fmt/format.h>
@@ -19,6 +22,18 @@ namespace {
 
 using tensor::Tensor;
 
+template <typename Float>
+bool AllFinite(const void* data, size_t bytes) {
+  const std::span values(static_cast<const Float*>(data), bytes / sizeof(Float));
+  return std::ranges::all_of(values, [](Float value) { return std::isfinite(value); });
+}
+
+bool IsFinite(const void* data, const ValueSpec& spec) {
+  if (spec.dtype == DType::kF32) return AllFinite<float>(data, spec.bytes());
+  if (spec.dtype == DType::kF64) return AllFinite<double>(data, spec.bytes());
+  return true;
+}
+
 // Memory that the caller may bind, and the places in the steps' argument lists that hold its
 // address.
 struct Slot {
@@ -27,8 +42,8 @@ struct Slot {
   void* pointer = nullptr;
   std::vector<const void**> readers;
   std::vector<void**> writers;  // outputs only; several where one step writes over another's result
-  bool needed = false;      // whether any step reads or writes it
-  size_t last_writer = 0;   // the step after which it is complete, counted from 1; 0: none
+  bool needed = false;          // whether any step reads or writes it
+  size_t last_writer = 0;       // the step after which it is complete, counted from 1; 0: none
 
   void Point(void* p) {
     pointer = p;
@@ -43,6 +58,7 @@ struct Step {
   std::unique_ptr<kernels::Primitive> primitive;
   std::vector<const void*> inputs;
   std::vector<void*> outputs;
+  std::vector<ValueSpec> output_specs;
   void* scratch = nullptr;
   std::vector<std::function<void()>> then;  // see Executor::OnComplete
 };
@@ -57,6 +73,7 @@ class FlatExecutor final : public Executor {
   absl::Status BindOutput(std::string_view name, Tensor& tensor) override;
   absl::Status OnComplete(std::string_view name, std::function<void()> call) override;
   absl::Status Run(const RunContext& context) override;
+  absl::StatusOr<std::optional<NonFinite>> FindNonFinite(const RunContext& context) override;
   absl::StatusOr<Tensor> Output(std::string_view name) override;
   void SetProfile(Profile* profile) override;
   size_t arena_bytes() const override { return arena_.bytes(); }
@@ -71,6 +88,8 @@ class FlatExecutor final : public Executor {
                         const ValueSpec& spec, void* data);
   // What is done before the first run and after each binding: memory for outputs that have none.
   absl::Status MakeReady();
+  // What every run begins with.
+  absl::Status Begin(const RunContext& context);
   void Own(Slot& slot);
   void RunStep(const Step& step, const RunContext& context) const;
   void RunProfiled(const RunContext& context);
@@ -117,6 +136,7 @@ void FlatExecutor::AddSteps(Plan& plan) {
     step.primitive = std::move(planned.primitive);
     step.inputs.resize(node.inputs.size());
     step.outputs.resize(node.outputs.size());
+    step.output_specs = plan.graph.specs(node.outputs);
     step.scratch = static_cast<char*>(arena_.data()) + planned.scratch_offset;
     for (size_t i = 0; i < node.inputs.size(); ++i)
       Connect(plan, node.inputs[i], &step.inputs[i], nullptr);
@@ -198,7 +218,7 @@ absl::Status FlatExecutor::MakeReady() {
   return absl::OkStatus();
 }
 
-absl::Status FlatExecutor::Run(const RunContext& context) {
+absl::Status FlatExecutor::Begin(const RunContext& context) {
   if (!ready_) RM_RETURN_IF_ERROR(MakeReady());
   if (samples_ != 0 && static_cast<int64_t>(context.sample_positions.size()) != samples_) {
     return absl::InvalidArgumentError(fmt::format(
@@ -206,6 +226,11 @@ absl::Status FlatExecutor::Run(const RunContext& context) {
         context.sample_positions.size()));
   }
   device::AdoptThreadCount();
+  return absl::OkStatus();
+}
+
+absl::Status FlatExecutor::Run(const RunContext& context) {
+  RM_RETURN_IF_ERROR(Begin(context));
   if (profile_ != nullptr) {
     RunProfiled(context);
     return absl::OkStatus();
@@ -215,6 +240,23 @@ absl::Status FlatExecutor::Run(const RunContext& context) {
     for (const std::function<void()>& call : step.then) call();
   }
   return absl::OkStatus();
+}
+
+absl::StatusOr<std::optional<NonFinite>> FlatExecutor::FindNonFinite(const RunContext& context) {
+  RM_RETURN_IF_ERROR(Begin(context));
+  for (const auto& [name, index] : sources_) {
+    const Slot& slot = slots_[index];
+    if (slot.needed && !IsFinite(slot.pointer, slot.spec))
+      return NonFinite{.name = name, .op = "", .spec = slot.spec};
+  }
+  for (const Step& step : steps_) {
+    RunStep(step, context);
+    for (size_t i = 0; i < step.outputs.size(); ++i) {
+      if (!IsFinite(step.outputs[i], step.output_specs[i]))
+        return NonFinite{.name = step.name, .op = step.op, .spec = step.output_specs[i]};
+    }
+  }
+  return std::nullopt;
 }
 
 void FlatExecutor::RunStep(const Step& step, const RunContext& context) const {

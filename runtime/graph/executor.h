@@ -23,6 +23,7 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -51,6 +52,13 @@ struct CompileOptions {
   size_t memory_budget = 0;
   // Whether values with disjoint lives share memory. Off only to look for faults of the planner.
   bool reuse_memory = true;
+};
+
+// Where numbers stop being finite in a run.
+struct NonFinite {
+  std::string name;        // the op's in the graph, or what was bound under that name
+  std::string_view op;     // "conv2d_grad_weight"; empty for what was bound
+  tensor::ValueSpec spec;  // of the values among which one is infinite or no number
 };
 
 class Executor {
@@ -88,6 +96,12 @@ class Executor {
   //   kInvalidArgument     the graph draws random numbers per sample, and sample_positions is
   //                        not as long as its batch
   virtual absl::Status Run(const RunContext& context) = 0;
+
+  // Runs up to the first op that makes a number which is infinite or none, looking at all that is
+  // bound, then at the results of each op: slower than Run, for a step that has gone wrong. Nothing
+  // where all are finite. OnComplete's calls are not made, and what outputs hold afterwards is
+  // undefined. Errors are Run's.
+  virtual absl::StatusOr<std::optional<NonFinite>> FindNonFinite(const RunContext& context) = 0;
 
   // A view of an output: what the last Run wrote. Stays valid, and is overwritten by the next Run.
   // kNotFound for a name that is no output.

@@ -1,7 +1,9 @@
 #include "runtime/graph/executor.h"
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
+#include <optional>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -136,6 +138,44 @@ TEST(ExecutorTest, ALongChainReusesTwoBuffersAndStaysRight) {
   const Tensor x = Counting({1024});
   ASSERT_TRUE(executor->Bind("x", x).ok() && executor->Run({}).ok());
   EXPECT_TRUE(std::ranges::equal(executor->Output("y")->span<float>(), x.span<float>()));
+}
+
+TEST(ExecutorTest, NamesTheOpThatMakesTheFirstNumberThatIsNotFinite) {
+  Graph g;
+  const ValueId x = g.Input("x", {3}, DType::kF32);
+  const ValueId large = Scale(g, x, 1e30, "large");
+  const ValueId square = Multiply(g, large, large, "square");
+  g.MarkOutput("y", Scale(g, square, 0.0, "nothing"));
+  const auto executor = MustCompile(g);
+  Tensor data({3}, DType::kF32);
+  ASSERT_TRUE(executor->Bind("x", data).ok());
+  EXPECT_EQ(*executor->FindNonFinite({}), std::nullopt) << "zeros stay zeros";
+  data.data<float>()[1] = 1;
+  const std::optional<NonFinite> found = *executor->FindNonFinite({});
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->name, "square");
+  EXPECT_EQ(found->op, "multiply");
+  EXPECT_EQ(found->spec.ToString(), "f32[3]");
+}
+
+TEST(ExecutorTest, NamesWhatWasBoundWhereThatIsNotFinite) {
+  Graph g;
+  g.MarkOutput("y", Relu(g, g.Input("x", {2}, DType::kF32)));
+  const auto executor = MustCompile(g);
+  Tensor data({2}, DType::kF32);
+  data.data<float>()[1] = std::numeric_limits<float>::quiet_NaN();
+  ASSERT_TRUE(executor->Bind("x", data).ok());
+  const std::optional<NonFinite> found = *executor->FindNonFinite({});
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->name, "x");
+  EXPECT_EQ(found->op, "");
+}
+
+TEST(ExecutorTest, LooksForNothingBeforeAllIsBound) {
+  Graph g;
+  g.MarkOutput("y", Relu(g, g.Input("x", {2}, DType::kF32)));
+  EXPECT_EQ(MustCompile(g)->FindNonFinite({}).status().code(),
+            absl::StatusCode::kFailedPrecondition);
 }
 
 TEST(ExecutorTest, AValueReadLateKeepsItsMemoryThroughAnAlias) {

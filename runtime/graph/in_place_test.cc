@@ -192,9 +192,9 @@ class Walk {
     inputs[input] = outputs[output];
     Run(step, inputs, outputs);
     for (size_t o = 0; o < node.outputs.size(); ++o) {
-      EXPECT_EQ(std::memcmp(outputs[o], At(node.outputs[o]),
-                            plan_.graph.spec(node.outputs[o]).bytes()),
-                0)
+      EXPECT_EQ(
+          std::memcmp(outputs[o], At(node.outputs[o]), plan_.graph.spec(node.outputs[o]).bytes()),
+          0)
           << node.op->type << " by " << step.primitive->name() << ": output " << o
           << " with output " << output << " in the place of input " << input;
     }

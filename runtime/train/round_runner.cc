@@ -156,15 +156,32 @@ absl::Status RoundRunner::Commit() {
   const bool finite = steps_->finite();
   const auto policy = context_.workload.config().non_finite_loss;
   if (!finite && policy != training::v1alpha1::NonFiniteLoss::kSkip) {
+    const double loss = steps_->mean_loss();
     return End(contract::kExitDiverged,
                fmt::format("the loss, a gradient or a statistic is not a finite number in step {} "
-                           "(loss {}): lower the learning rate, or set nonFiniteLoss: Skip",
-                           step() + 1, steps_->mean_loss()));
+                           "(loss {}); {}: lower the learning rate, or set nonFiniteLoss: Skip",
+                           step() + 1, loss, WhereNonFinite()));
   }
   RM_RETURN_IF_ERROR(steps_->Commit(!finite));
   meter_.Committed(context_.replica, !finite);
-  if (!finite) log::Warning("step left out: its loss is not finite", {{"step", step()}});
+  if (finite) return absl::OkStatus();
+  const absl::StatusOr<std::string> where = steps_->ExplainNonFinite();
+  log::Warning("step left out: its loss is not finite",
+               {{"step", step()}, {"where", where.ok() ? *where : Message(where.status())}});
   return absl::OkStatus();
+}
+
+// All ranks ask it in the same step. Where one cannot answer any more, this rank's answer stands.
+std::string RoundRunner::WhereNonFinite() {
+  const absl::StatusOr<std::string> own = steps_->ExplainNonFinite();
+  const std::string mine = own.ok() ? *own : Message(own.status());
+  const auto all =
+      communicator_.AllgatherBytes(std::as_bytes(std::span(mine)), "where it diverged");
+  if (!all.ok()) return mine;
+  for (size_t rank = 0; rank < all->size(); ++rank) {
+    if (!(*all)[rank].empty()) return fmt::format("on worker {} {}", rank, (*all)[rank]);
+  }
+  return "each worker's own numbers are finite, their sum is not";
 }
 
 // After the step in which another `everyEpochs` were completed; the last step is always evaluated.

@@ -63,6 +63,7 @@ class RoundRunner {
   StepFlags Wanted() const;
   absl::StatusOr<StepFlags> Step();
   absl::Status Commit();
+  std::string WhereNonFinite();
   absl::Status Evaluate();
   bool EvaluationIsDue() const;
   bool CheckpointIsDue(const StepFlags& decided) const;

@@ -160,6 +160,8 @@ TEST_F(SessionTest, StopsEveryWorkerAtTheStepThatDiverged) {
   for (const Ending& ending : cluster.WaitForEndings()) {
     EXPECT_EQ(ending.exit_code, contract::kExitDiverged);
     EXPECT_THAT(ending.message, HasSubstr("in step 2"));
+    EXPECT_THAT(ending.message, HasSubstr("; on worker 0 the first came out of "))
+        << "every worker names the op";
   }
 }
 

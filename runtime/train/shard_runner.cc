@@ -47,15 +47,28 @@ void ShardRunner::Complete(size_t parameter) {
   (*ready_)(contribution_.span(), workload_.layout().parameters[complete_from_].offset);
 }
 
+absl::StatusOr<ShardRunner::Prepared*> ShardRunner::FilledWith(std::span<const uint32_t> samples) {
+  RM_ASSIGN_OR_RETURN(Prepared * prepared, PreparedFor(static_cast<int64_t>(samples.size())));
+  RM_RETURN_IF_ERROR(workload_.train().Fill(samples, prepared->inputs, prepared->labels));
+  return prepared;
+}
+
+absl::StatusOr<std::optional<graph::NonFinite>> ShardRunner::FindNonFinite(
+    data::RowRange range, std::span<const uint32_t> samples, std::span<const uint64_t> positions) {
+  const auto begin = static_cast<size_t>(range.begin);
+  const auto count = static_cast<size_t>(range.size());
+  RM_ASSIGN_OR_RETURN(Prepared * prepared, FilledWith(samples.subspan(begin, count)));
+  return prepared->executor->FindNonFinite(
+      {.seed = workload_.seed(), .sample_positions = positions.subspan(begin, count)});
+}
+
 absl::StatusOr<StepVector<float>> ShardRunner::Run(data::RowRange range,
                                                    std::span<const uint32_t> samples,
                                                    std::span<const uint64_t> positions,
                                                    const GradientsReady& ready) {
-  RM_ASSIGN_OR_RETURN(Prepared * prepared, PreparedFor(range.size()));
   const auto begin = static_cast<size_t>(range.begin);
   const auto count = static_cast<size_t>(range.size());
-  RM_RETURN_IF_ERROR(
-      workload_.train().Fill(samples.subspan(begin, count), prepared->inputs, prepared->labels));
+  RM_ASSIGN_OR_RETURN(Prepared * prepared, FilledWith(samples.subspan(begin, count)));
   ready_ = &ready;
   complete_from_ = workload_.layout().parameters.size();
   complete_.assign(complete_from_, false);

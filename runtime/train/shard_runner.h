@@ -13,6 +13,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -69,6 +70,10 @@ class ShardRunner {
                                         std::span<const uint64_t> positions,
                                         const GradientsReady& ready);
 
+  // The same again, up to the first number that is not finite (Executor::FindNonFinite).
+  absl::StatusOr<std::optional<graph::NonFinite>> FindNonFinite(
+      data::RowRange range, std::span<const uint32_t> samples, std::span<const uint64_t> positions);
+
   // Executor::SetProfile for shards of `samples` samples, of which one must have been run.
   void SetProfile(int64_t samples, graph::Profile* profile);
 
@@ -79,6 +84,8 @@ class ShardRunner {
     tensor::Tensor labels;
   };
   absl::StatusOr<Prepared*> PreparedFor(int64_t samples);
+  // The same with those samples in it.
+  absl::StatusOr<Prepared*> FilledWith(std::span<const uint32_t> samples);
   void Complete(size_t parameter);
 
   const Workload& workload_;

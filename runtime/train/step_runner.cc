@@ -8,9 +8,13 @@
 #include <numeric>
 #include <utility>
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include "common/status.h"
 #include "proto/ringmaster/training/v1alpha1/trainer.api.h"
 #include "runtime/device/parallel.h"
+#include "runtime/nn/model.h"
 #include "runtime/train/bucket_sum.h"
 
 namespace ringmaster::train {
@@ -44,6 +48,21 @@ void SetFlags(const StepFlags& flags, const StepVector<float>& contribution) {
   contribution[Scalar::kDrain] = flags.drain ? 1.0F : 0.0F;
   contribution[Scalar::kPart] = flags.part ? 1.0F : 0.0F;
   contribution[Scalar::kCheckpoint] = flags.checkpoint ? 1.0F : 0.0F;
+}
+
+std::string NumbersOf(std::span<const uint32_t> samples) {
+  constexpr size_t kMost = 8;
+  const auto named = samples.first(std::min(samples.size(), kMost));
+  return fmt::format("{}{}", fmt::join(named, ", "), named.size() < samples.size() ? ", ..." : "");
+}
+
+std::string Explain(const graph::NonFinite& found, std::span<const uint32_t> samples) {
+  if (found.name == nn::kInputs) {
+    return fmt::format("the data has such numbers itself, among samples {}", NumbersOf(samples));
+  }
+  if (found.op.empty()) return fmt::format("the step before left such numbers in {}", found.name);
+  return fmt::format("the first came out of {} ({}, {}) with samples {} of the data", found.name,
+                     found.op, found.spec.ToString(), NumbersOf(samples));
 }
 
 }  // namespace
@@ -141,6 +160,19 @@ double StepRunner::mean_loss() const {
 bool StepRunner::finite() const {
   return std::isfinite(mean_loss()) && AllFinite(sums().gradients()) &&
          AllFinite(sums().statistics());
+}
+
+absl::StatusOr<std::string> StepRunner::ExplainNonFinite() {
+  const collectives::ShardRange owned = sum_->owned();
+  for (int shard = owned.begin; shard < owned.end; ++shard) {
+    const data::RowRange rows = sum_->RowsOf(shard);
+    RM_ASSIGN_OR_RETURN(const auto found,
+                        context_.shards.FindNonFinite(rows, samples_, positions_));
+    if (!found) continue;
+    return Explain(*found, std::span(samples_).subspan(static_cast<size_t>(rows.begin),
+                                                       static_cast<size_t>(rows.size())));
+  }
+  return "";
 }
 
 absl::Status StepRunner::Commit(bool skip) {

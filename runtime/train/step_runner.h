@@ -10,6 +10,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -67,6 +68,12 @@ class StepRunner {
 
   // Applies the step; with `skip` it only counts. Errors are Replica::Commit's.
   absl::Status Commit(bool skip);
+
+  // After a step whose sums were not finite, committed with `skip` or not at all: computes this
+  // rank's shards again and says where the first such number came from, as in "the first came out
+  // of conv2 (conv2d, f32[8, 50, 8, 8]) with samples 7, 1 of the data". Empty where this rank's own
+  // numbers are finite. The sums are undefined afterwards. Errors are Compute's.
+  absl::StatusOr<std::string> ExplainNonFinite();
 
  private:
   StepRunner(const StepContext& context, const collectives::Communicator& communicator, bool alone);

@@ -44,6 +44,12 @@ class RunCommand(RunTest):
         self.assertEqual(steps, 40)
         self.assertGreater(accuracy, 0.15)  # a blank alone is 15 % of the text
 
+    def test_a_job_that_diverges_says_which_op_made_the_first_number_that_is_none(self):
+        run = self.digits("--workers", "2", "--set", "spec.trainer.optimizer.sgd.learningRate=1e30")
+        self.assertNotEqual(run.wait(), 0)
+        self.assertRegex(run.text(), r"in step \d+ \(loss [^)]+\); on worker \d the first came out of \S+ \(\w+, \w+\[[\d, ]+\]\) with samples \d+, ")
+        self.assertIn("lower the learning rate, or set nonFiniteLoss: Skip", run.text())
+
     def test_foreign_program_gets_what_torchrun_gives(self):
         manifest = self.folder / "foreign.yaml"
         manifest.write_text(json.dumps({
