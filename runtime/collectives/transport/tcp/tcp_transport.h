@@ -183,6 +183,7 @@ class TcpTransport final : public Transport, private FrameHandler, private Round
   absl::Status CheckAgreement(int rank, uint64_t sequence, uint64_t tag);
   absl::Status Diverged(int rank, uint64_t sequence);
   absl::Status Blame(int rank, const absl::Status& what);
+  void ListenForCause();
   std::string Describe(int rank) const { return DescribeRank(membership_, rank); }
   bool RecordFailure(Failure failure);
 

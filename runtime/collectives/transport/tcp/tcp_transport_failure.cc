@@ -108,7 +108,26 @@ absl::Status TcpTransport::Diverged(int rank, uint64_t sequence) {
   return cause.status;
 }
 
+// A rank that was told why the round ends tells it on and leaves, and where its words did not get
+// through only the end of its connection is seen: then another may have told the cause.
+void TcpTransport::ListenForCause() {
+  const SteadyTime deadline = steady_clock::now() + kLastWords;
+  for (SteadyTime now = steady_clock::now(); now < deadline; now = steady_clock::now()) {
+    polled_.clear();
+    for (const auto& p : peers_) {
+      if (p == nullptr || !p->link.attached() || p->link.left() || p->link.held_back()) continue;
+      // One that is broken has nothing to tell; what else it is accused of is a cause, too.
+      if (!p->link.Read(now).ok()) continue;
+      if (p->link.attached() && !p->link.held_back()) polled_.push_back({p->link.fd(), POLLIN, 0});
+    }
+    if (failed_.load(std::memory_order_acquire) || polled_.empty()) return;
+    const auto left = std::chrono::ceil<milliseconds>(deadline - now).count();
+    poll(polled_.data(), polled_.size(), static_cast<int>(left));
+  }
+}
+
 absl::Status TcpTransport::Blame(int rank, const absl::Status& what) {
+  if (absl::IsUnavailable(what)) ListenForCause();
   const std::string message = fmt::format("{} {} (in operation {}, {})", Describe(rank),
                                           Message(what), peer(rank).begun, DescribeOperation());
   // An error that was recorded with its own words where it was found stays as it is.
