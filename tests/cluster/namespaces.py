@@ -5,15 +5,18 @@ process' later children live in there. However this process ends, that first one
 containers and their shims too, and drops the mounts, the interfaces and the rules. Only cgroups remain, empty: `remove_cgroups`.
 """
 import ctypes
+import errno
 import os
 import pathlib
 import signal
 import subprocess
 import sys
+import time
 
 LIBC = ctypes.CDLL(None, use_errno=True)
 CLONE_NEWNS, CLONE_NEWUTS, CLONE_NEWIPC, CLONE_NEWPID, CLONE_NEWNET = 0x20000, 0x4000000, 0x8000000, 0x20000000, 0x40000000
 CGROUPS = pathlib.Path("/sys/fs/cgroup")
+EMPTY_SECONDS = 30  # for a cgroup's last processes to be gone
 # What a kubelet sets for the whole machine: in here it writes to a file instead.
 SYSCTLS = {"vm/overcommit_memory": "1", "vm/panic_on_oom": "0", "kernel/panic": "10", "kernel/panic_on_oops": "1",
            "kernel/keys/root_maxkeys": "1000000", "kernel/keys/root_maxbytes": "25000000"}
@@ -126,9 +129,21 @@ def make_cgroup(name):
 
 def remove_cgroups(name):
     """Removes the cgroups of that name, in which no process is any more, and those inside them."""
+    end = time.monotonic() + EMPTY_SECONDS
     for parent in _hierarchies():
         for path, _, _ in os.walk(parent / name, topdown=False):
-            os.rmdir(path)
+            _remove_cgroup(path, end)
+
+
+def _remove_cgroup(path, end):
+    """What has been killed leaves its cgroup a moment after it has left the list of processes."""
+    while True:
+        try:
+            return os.rmdir(path)
+        except OSError as error:
+            if error.errno != errno.EBUSY or time.monotonic() > end:
+                raise
+        time.sleep(0.02)  # between two looks; nothing depends on its length
 
 
 def check():
