@@ -1,5 +1,7 @@
 #include "runtime/device/memory.h"
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <new>
 #include <utility>
@@ -23,6 +25,16 @@ TEST(MemoryTest, ALargeBufferBeginsWithAHugePageAndIsZeroedToItsEnd) {
   const char* bytes = static_cast<const char*>(buffer.data());
   for (size_t i = 0; i < kBytes; i += 99) ASSERT_EQ(bytes[i], 0);
   EXPECT_EQ(bytes[kBytes - 1], 0);
+}
+
+TEST(MemoryTest, ALargeBufferIsZeroedAgainWhereAnotherWasBefore) {
+  constexpr size_t kBytes = size_t{64} << 20;
+  for (int i = 0; i < 3; ++i) {
+    const Buffer buffer(kBytes);
+    char* bytes = static_cast<char*>(buffer.data());
+    EXPECT_EQ(std::count(bytes, bytes + kBytes, 0), static_cast<std::ptrdiff_t>(kBytes));
+    std::fill_n(bytes, kBytes, 'x');
+  }
 }
 
 TEST(MemoryTest, AnEmptyBufferHoldsNothing) {

@@ -73,9 +73,9 @@ class Primitive {
   virtual void Run(const Arguments& arguments) = 0;
   // Memory that Run wants beside inputs and outputs.
   virtual size_t scratch_bytes() const { return 0; }
-  // Whether that output may lie exactly where that input lies, if their specs are the same: Run has
-  // read an element, and whatever else needs it, before it writes there. Asked of each input apart;
-  // inputs of which all may be overwritten may also be one.
+  // Whether that output may lie exactly where that input lies, if their specs are the same: before
+  // Run writes a place it has made every read of it. Of which inputs this holds may also be the
+  // same memory.
   virtual bool MayOverwrite(int /*input*/, int /*output*/) const { return false; }
   // Which code this is, down to what the bits may depend on, as in "onednn/jit:avx2".
   virtual std::string name() const = 0;

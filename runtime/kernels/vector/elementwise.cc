@@ -6,6 +6,7 @@
 
 #include "runtime/device/parallel.h"
 #include "runtime/kernels/vector/fit.h"
+#include "runtime/kernels/vector/lanes.h"
 #include "runtime/kernels/vector/vector.h"
 
 #pragma GCC target("avx2,fma")
@@ -55,21 +56,29 @@ class ReluGradKernel : public ElementwisePrimitive {
   explicit ReluGradKernel(const NodeSpec& node)
       : n_(node.outputs[0].shape.elements()), has_addend_(node.inputs.size() == 3) {}
   void Run(const Arguments& a) override {
-    ForChunks(n_, [&](int64_t begin, int64_t end) {
-      const float *y = a.in<float>(0), *dy = a.in<float>(1);
-      float* dx = a.out<float>(0);
-      if (!has_addend_) {
-#pragma GCC ivdep
-        for (int64_t i = begin; i < end; ++i) dx[i] = ReluGradBody()(y[i], dy[i]);
-        return;
-      }
-      const float* addend = a.in<float>(2);
-#pragma GCC ivdep
-      for (int64_t i = begin; i < end; ++i) dx[i] = ReluGradBody()(y[i], dy[i] + addend[i]);
-    });
+    has_addend_ ? Run(a,
+                      [addend = a.in<float>(2)](auto lanes, int64_t i, __m256 dy) {
+                        return _mm256_add_ps(dy, lanes.Load(addend + i));
+                      })
+                : Run(a, [](auto /*lanes*/, int64_t /*i*/, __m256 dy) { return dy; });
   }
 
  private:
+  // `gradient` makes what passes of eight elements of dy. Written out: the compiler would add under
+  // a branch for each element.
+  template <typename Gradient>
+  void Run(const Arguments& a, const Gradient& gradient) const {
+    const float *y = a.in<float>(0), *dy = a.in<float>(1);
+    float* dx = a.out<float>(0);
+    ForChunks(n_, [&](int64_t begin, int64_t end) {
+      ForLanes(end - begin, [&](auto lanes, int64_t place) {
+        const int64_t i = begin + place;
+        const __m256 passes = _mm256_cmp_ps(lanes.Load(y + i), _mm256_setzero_ps(), _CMP_GT_OQ);
+        lanes.Store(dx + i, _mm256_and_ps(passes, gradient(lanes, i, lanes.Load(dy + i))));
+      });
+    });
+  }
+
   const int64_t n_;
   const bool has_addend_;
 };
