@@ -71,9 +71,10 @@ constexpr std::array kVariables = {
              "debug|info|warning|error"},
     Variable{contract::kEnvNamespace, Type::kString, "default", Audience::kInternal,
              "Namespace of the job."},
-    Variable{"RINGMASTER_PEER_TIMEOUT_SECONDS", Type::kInteger, "60", Audience::kUser,
-             "Seconds that a peer of a trainer that waits for it may be silent before it is taken "
-             "for hung: 1 to 86400, more than a step computes, the same for all workers of a job."},
+    Variable{
+        "RINGMASTER_PEER_TIMEOUT_SECONDS", Type::kInteger, "60", Audience::kUser,
+        "Seconds that a peer of a trainer that waits for it may be silent before it is taken "
+        "for hung: 1 to 86400, more than two steps compute, the same for all workers of a job."},
     Variable{contract::kEnvPodIp, Type::kString, "", Audience::kInternal,
              "Address of the worker's or the operator's own pod."},
     Variable{contract::kEnvPodName, Type::kString, "", Audience::kInternal,

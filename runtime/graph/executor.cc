@@ -1,8 +1,6 @@
 #include "runtime/graph/executor.h"
 
-#include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <functional>
 #include <map>
 #include <new>
@@ -16,21 +14,19 @@
 #include "runtime/device/threads.h"
 #include "runtime/graph/op_definition.h"
 #include "runtime/graph/plan.h"
+#include "runtime/tensor/finite.h"
 
 namespace ringmaster::graph {
 namespace {
 
 using tensor::Tensor;
 
-template <typename Float>
-bool AllFinite(const void* data, size_t bytes) {
-  const std::span values(static_cast<const Float*>(data), bytes / sizeof(Float));
-  return std::ranges::all_of(values, [](Float value) { return std::isfinite(value); });
-}
-
 bool IsFinite(const void* data, const ValueSpec& spec) {
-  if (spec.dtype == DType::kF32) return AllFinite<float>(data, spec.bytes());
-  if (spec.dtype == DType::kF64) return AllFinite<double>(data, spec.bytes());
+  const auto all = [&]<typename Float>(const Float* values) {
+    return tensor::AllFinite(std::span(values, spec.bytes() / sizeof(Float)));
+  };
+  if (spec.dtype == DType::kF32) return all(static_cast<const float*>(data));
+  if (spec.dtype == DType::kF64) return all(static_cast<const double*>(data));
   return true;
 }
 

@@ -50,7 +50,8 @@ struct CompileOptions {
   // Bytes that the arena may take; 0: as many as it likes. Where it would take more, cheap nodes
   // are computed again on the way back instead of kept (passes/recompute.h), which changes no bit.
   size_t memory_budget = 0;
-  // Whether values with disjoint lives share memory. Off only to look for faults of the planner.
+  // Whether values with disjoint lives share memory, and results are written in place. Off only to
+  // look for faults of the planner.
   bool reuse_memory = true;
 };
 
@@ -83,7 +84,8 @@ class Executor {
   virtual absl::Status Bind(std::string_view name, const tensor::Tensor& tensor) = 0;
 
   // Makes an output be written into the tensor's memory (a gradient bucket, say) instead of memory
-  // of the executor's. Same rules as Bind.
+  // of the executor's, which may hold what the output is made of before. It must not overlap
+  // anything else that is bound. Same rules as Bind.
   virtual absl::Status BindOutput(std::string_view name, tensor::Tensor& tensor) = 0;
 
   // Has `call` called by every Run, on its thread, as soon as the output is as it will be; the

@@ -26,8 +26,8 @@ struct Plan {
   // What is run: the graph that was planned, after the passes.
   Graph graph;
   std::vector<PlannedStep> steps;
-  // By value: the value whose memory it uses (itself, unless an alias op made it or it is written
-  // in place, in_place.h).
+  // By value: the value whose memory it uses. Itself, unless an alias op made it, it is written in
+  // place, or it lies where an output will that is made of it in place (in_place.h).
   std::vector<int32_t> roots;
   // By value: its offset in the arena, for computed roots that are no outputs.
   std::vector<size_t> offsets;

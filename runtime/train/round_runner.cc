@@ -145,8 +145,8 @@ absl::StatusOr<StepFlags> RoundRunner::Step() {
   meter_.ShardsComputed(steps_->own_samples());
   RM_ASSIGN_OR_RETURN(const ReductionTraffic traffic, steps_->Reduce());
   meter_.Reduced(traffic);
-  RM_RETURN_IF_ERROR(Commit());
   const StepFlags decided = steps_->flags();
+  RM_RETURN_IF_ERROR(Commit());
   // A request that came while the step was computed is met by the same checkpoint.
   if (decided.checkpoint) context_.inbox.CheckpointRequestIsMet();
   return decided;
@@ -159,29 +159,55 @@ absl::Status RoundRunner::Commit() {
     const double loss = steps_->mean_loss();
     return End(contract::kExitDiverged,
                fmt::format("the loss, a gradient or a statistic is not a finite number in step {} "
-                           "(loss {}); {}: lower the learning rate, or set nonFiniteLoss: Skip",
+                           "(loss {}); {}: lower the learning rate or mend the data, or set "
+                           "nonFiniteLoss: Skip",
                            step() + 1, loss, WhereNonFinite()));
   }
   RM_RETURN_IF_ERROR(steps_->Commit(!finite));
   meter_.Committed(context_.replica, !finite);
-  if (finite) return absl::OkStatus();
-  const absl::StatusOr<std::string> where = steps_->ExplainNonFinite();
-  log::Warning("step left out: its loss is not finite",
-               {{"step", step()}, {"where", where.ok() ? *where : Message(where.status())}});
+  if (!finite) WarnOfSkippedStep();
+  skipped_last_ = !finite;
   return absl::OkStatus();
 }
 
-// All ranks ask it in the same step. Where one cannot answer any more, this rank's answer stands.
-std::string RoundRunner::WhereNonFinite() {
-  const absl::StatusOr<std::string> own = steps_->ExplainNonFinite();
-  const std::string mine = own.ok() ? *own : Message(own.status());
-  const auto all =
-      communicator_.AllgatherBytes(std::as_bytes(std::span(mine)), "where it diverged");
-  if (!all.ok()) return mine;
-  for (size_t rank = 0; rank < all->size(); ++rank) {
-    if (!(*all)[rank].empty()) return fmt::format("on worker {} {}", rank, (*all)[rank]);
+// Looking where it came from takes as long as a step, so only the first of several in a row is
+// explained.
+void RoundRunner::WarnOfSkippedStep() {
+  std::string where = "not looked for again";
+  if (!skipped_last_) {
+    const auto found = steps_->ExplainNonFinite();
+    where = found.ok() ? found->value_or("not in this worker's shards") : Message(found.status());
   }
-  return "each worker's own numbers are finite, their sum is not";
+  log::Warning("step left out: its loss is not finite", {{"step", step()}, {"where", where}});
+}
+
+// All ranks ask it in the same step. What one has found counts more than that another could not
+// look; where they cannot be asked any more, this rank's answer stands.
+std::string RoundRunner::WhereNonFinite() {
+  constexpr char kFound = 'f', kFinite = ' ', kError = 'e';
+  const auto own = steps_->ExplainNonFinite();
+  std::string mine(1, kFinite);
+  if (!own.ok()) {
+    mine = kError + Message(own.status());
+  } else if (own->has_value()) {
+    mine = kFound + **own;
+  }
+  auto all = communicator_.AllgatherBytes(std::as_bytes(std::span(mine)), "where it diverged");
+  const bool alone = !all.ok();
+  if (alone) {
+    all = std::vector<std::string>(round_.members.size());
+    (*all)[static_cast<size_t>(round_.rank)] = mine;
+  }
+  for (const auto& [tag, words] : {std::pair(kFound, ""), std::pair(kError, "could not look: ")}) {
+    for (size_t rank = 0; rank < all->size(); ++rank) {
+      const std::string& answer = (*all)[rank];
+      if (answer.starts_with(tag))
+        return fmt::format("on worker {} {}{}", rank, words, answer.substr(1));
+    }
+  }
+  if (alone) return "not in this worker's shards, and the others could not be asked";
+  return "what the ops make is finite, and became too large where it was weighed, rounded or "
+         "summed";
 }
 
 // After the step in which another `everyEpochs` were completed; the last step is always evaluated.

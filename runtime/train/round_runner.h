@@ -63,6 +63,7 @@ class RoundRunner {
   StepFlags Wanted() const;
   absl::StatusOr<StepFlags> Step();
   absl::Status Commit();
+  void WarnOfSkippedStep();
   std::string WhereNonFinite();
   absl::Status Evaluate();
   bool EvaluationIsDue() const;
@@ -86,7 +87,8 @@ class RoundRunner {
   std::unique_ptr<StepRunner> steps_;
   ProgressMeter meter_;
   std::optional<Ending> ending_;
-  bool parted_ = false;  // the others go, and this worker waits for the next round
+  bool skipped_last_ = false;  // whether the last step was left out
+  bool parted_ = false;        // the others go, and this worker waits for the next round
 };
 
 }  // namespace ringmaster::train

@@ -1,8 +1,6 @@
 #include "runtime/train/step_runner.h"
 
 #include <algorithm>
-#include <atomic>
-#include <bit>
 #include <cmath>
 #include <functional>
 #include <numeric>
@@ -13,36 +11,12 @@
 
 #include "common/status.h"
 #include "proto/ringmaster/training/v1alpha1/trainer.api.h"
-#include "runtime/device/parallel.h"
 #include "runtime/nn/model.h"
+#include "runtime/tensor/finite.h"
 #include "runtime/train/bucket_sum.h"
 
 namespace ringmaster::train {
 namespace {
-
-// Looks at all of a block, without a branch, for nearly always all are.
-bool BlockIsFinite(std::span<const float> values) {
-  constexpr uint32_t kExponent = 0x7f800000;  // all ones: infinite, or no number
-  uint32_t not_finite = 0;
-#pragma omp simd reduction(| : not_finite)
-  for (size_t i = 0; i < values.size(); ++i) {
-    const uint32_t exponent = std::bit_cast<uint32_t>(values[i]) & kExponent;
-    not_finite |= exponent == kExponent ? 1U : 0U;
-  }
-  return not_finite == 0;
-}
-
-bool AllFinite(std::span<const float> values) {
-  constexpr size_t kBlock = 1 << 14;
-  const auto blocks = static_cast<int64_t>((values.size() + kBlock - 1) / kBlock);
-  std::atomic<bool> finite = true;
-  device::ParallelFor(blocks, kBlock / 4, [&](int64_t block) {
-    const size_t begin = static_cast<size_t>(block) * kBlock;
-    const auto own = values.subspan(begin, std::min(kBlock, values.size() - begin));
-    if (!BlockIsFinite(own)) finite.store(false, std::memory_order_relaxed);
-  });
-  return finite;
-}
 
 void SetFlags(const StepFlags& flags, const StepVector<float>& contribution) {
   contribution[Scalar::kDrain] = flags.drain ? 1.0F : 0.0F;
@@ -57,10 +31,10 @@ std::string NumbersOf(std::span<const uint32_t> samples) {
 }
 
 std::string Explain(const graph::NonFinite& found, std::span<const uint32_t> samples) {
-  if (found.name == nn::kInputs) {
+  if (found.op.empty() && found.name == nn::kInputs) {
     return fmt::format("the data has such numbers itself, among samples {}", NumbersOf(samples));
   }
-  if (found.op.empty()) return fmt::format("the step before left such numbers in {}", found.name);
+  if (found.op.empty()) return fmt::format("{} had such numbers before the step", found.name);
   return fmt::format("the first came out of {} ({}, {}) with samples {} of the data", found.name,
                      found.op, found.spec.ToString(), NumbersOf(samples));
 }
@@ -158,11 +132,12 @@ double StepRunner::mean_loss() const {
 }
 
 bool StepRunner::finite() const {
-  return std::isfinite(mean_loss()) && AllFinite(sums().gradients()) &&
-         AllFinite(sums().statistics());
+  return std::isfinite(mean_loss()) && tensor::AllFinite(sums().gradients()) &&
+         tensor::AllFinite(sums().statistics());
 }
 
-absl::StatusOr<std::string> StepRunner::ExplainNonFinite() {
+absl::StatusOr<std::optional<std::string>> StepRunner::ExplainNonFinite() {
+  const collectives::Phase phase("look for what is not finite");
   const collectives::ShardRange owned = sum_->owned();
   for (int shard = owned.begin; shard < owned.end; ++shard) {
     const data::RowRange rows = sum_->RowsOf(shard);
@@ -172,7 +147,7 @@ absl::StatusOr<std::string> StepRunner::ExplainNonFinite() {
     return Explain(*found, std::span(samples_).subspan(static_cast<size_t>(rows.begin),
                                                        static_cast<size_t>(rows.size())));
   }
-  return "";
+  return std::nullopt;
 }
 
 absl::Status StepRunner::Commit(bool skip) {

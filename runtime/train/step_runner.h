@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -71,9 +72,9 @@ class StepRunner {
 
   // After a step whose sums were not finite, committed with `skip` or not at all: computes this
   // rank's shards again and says where the first such number came from, as in "the first came out
-  // of conv2 (conv2d, f32[8, 50, 8, 8]) with samples 7, 1 of the data". Empty where this rank's own
-  // numbers are finite. The sums are undefined afterwards. Errors are Compute's.
-  absl::StatusOr<std::string> ExplainNonFinite();
+  // of conv2 (conv2d, f32[8, 50, 8, 8]) with samples 7, 1 of the data". Nothing where all that this
+  // rank's ops make is finite. The sums are undefined afterwards. Errors are Compute's.
+  absl::StatusOr<std::optional<std::string>> ExplainNonFinite();
 
  private:
   StepRunner(const StepContext& context, const collectives::Communicator& communicator, bool alone);
