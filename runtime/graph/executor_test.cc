@@ -178,6 +178,32 @@ TEST(ExecutorTest, LooksForNothingBeforeAllIsBound) {
             absl::StatusCode::kFailedPrecondition);
 }
 
+TEST(ExecutorTest, AnOutputThatIsReboundTakesWhatIsOverwrittenInItAlong) {
+  if (!__builtin_cpu_supports("avx2")) GTEST_SKIP() << "needs kernels that write in place";
+  Graph g;
+  const ValueId x = g.Input("x", {4}, DType::kF32);
+  g.MarkOutput("y", Relu(g, Multiply(g, x, g.Input("by", {4}, DType::kF32))));
+  const auto executor = MustCompile(g);
+  EXPECT_EQ(executor->arena_bytes(), 0U) << "the product lies in the output";
+  const Tensor values = Counting({4}), by = Counting({4});
+  Tensor first({4}, DType::kF32), second({4}, DType::kF32);
+  std::vector<float> at_call;
+  ASSERT_TRUE(executor->Bind("x", values).ok() && executor->Bind("by", by).ok());
+  ASSERT_TRUE(executor->BindOutput("y", first).ok() && executor->Run({}).ok());
+  first.data<float>()[3] = 7;
+  ASSERT_TRUE(executor->BindOutput("y", second).ok());
+  ASSERT_TRUE(executor
+                  ->OnComplete("y",
+                               [&] {
+                                 const auto now = second.span<float>();
+                                 at_call.insert(at_call.end(), now.begin(), now.end());
+                               })
+                  .ok());
+  ASSERT_TRUE(executor->Run({}).ok());
+  EXPECT_THAT(at_call, ::testing::ElementsAre(9, 4, 1, 0)) << "once, when it is complete";
+  EXPECT_THAT(first.span<float>(), ::testing::ElementsAre(9, 4, 1, 7));
+}
+
 TEST(ExecutorTest, AValueReadLateKeepsItsMemoryThroughAnAlias) {
   Graph g;
   const ValueId x = g.Input("x", {8}, DType::kF32);
