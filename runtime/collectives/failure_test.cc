@@ -232,6 +232,18 @@ steady_clock::duration AbortLatency(Communicator& comm) {
   return latency;
 }
 
+TEST_P(FailureTest, AbortReachesTheOnlyPeerWhileThatSends) {
+  Group group(2, GetParam());
+  std::barrier everybody(2);
+  group.Run([&](Communicator& comm) {
+    Meet(comm, everybody);
+    if (comm.rank() == 1) return comm.Abort("drain");
+    const absl::Status status = Allreduce(comm, 100000, "gradient");
+    EXPECT_EQ(status.code(), absl::StatusCode::kAborted) << status;
+    EXPECT_THAT(Message(status), HasSubstr("rank 1 aborted the round: drain"));
+  });
+}
+
 TEST_P(FailureTest, AbortFromAnotherThreadReturnsTheWaitWithin100Milliseconds) {
   Group group(2, GetParam());
   // Once while it dials and once while it waits to be dialed.
