@@ -165,6 +165,16 @@ TEST_F(SessionTest, StopsEveryWorkerAtTheStepThatDiverged) {
   }
 }
 
+TEST_F(SessionTest, NamesAWeightThatWasInfiniteBeforeTheStep) {
+  job_.config.trainer.optimizer.sgd->learning_rate = 1e300;  // infinite as a float
+  Cluster cluster(job_.config, job_.options);
+  cluster.Start(1);
+  cluster.Announce();
+  const Ending ending = cluster.WaitForEndings().front();
+  EXPECT_EQ(ending.exit_code, contract::kExitDiverged);
+  EXPECT_THAT(ending.message, HasSubstr("; on worker 0 bn1.beta had such numbers before the step"));
+}
+
 TEST_F(SessionTest, SkipsStepsThatDivergeWhenToldTo) {
   job_.config.trainer.optimizer.sgd->learning_rate = 1e30;
   job_.config.trainer.non_finite_loss = training::v1alpha1::NonFiniteLoss::kSkip;

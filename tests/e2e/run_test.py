@@ -50,6 +50,16 @@ class RunCommand(RunTest):
         self.assertRegex(run.text(), r"in step \d+ \(loss [^)]+\); on worker \d the first came out of \S+ \(\w+, \w+\[[^)]*\) with samples \d+, ")
         self.assertIn("lower the learning rate or mend the data, or set nonFiniteLoss: Skip", run.text())
 
+    def test_steps_that_diverge_are_left_out_where_the_manifest_says_so_and_the_first_is_explained(self):
+        run = self.digits("--workers", "1", "--set", "spec.trainer.optimizer.sgd.learningRate=1e30", "--set", "spec.trainer.nonFiniteLoss=Skip",
+                          "--set", "spec.trainer.epochs=1")
+        self.assertEqual(run.wait(), 0, run.text())
+        log = ringmaster(self.folder, "logs", "digits").stdout
+        left_out = [line for line in log.splitlines() if "step left out" in line]
+        self.assertIn("the first came out of ", left_out[0])
+        self.assertGreater(len(left_out), 1)
+        self.assertTrue(all("not looked for again" in line for line in left_out[1:]), left_out)
+
     def test_foreign_program_gets_what_torchrun_gives(self):
         manifest = self.folder / "foreign.yaml"
         manifest.write_text(json.dumps({
