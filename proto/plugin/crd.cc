@@ -102,8 +102,9 @@ Json ListSchema(const Field& field) {
   Json schema = {{"type", "array"}, {"items", ValueSchema(field)}};
   if (field.min_items) schema["minItems"] = *field.min_items;
   if (field.max_items) schema["maxItems"] = *field.max_items;
-  schema["x-kubernetes-list-type"] = field.list_map_keys.empty() ? "atomic" : "map";
-  if (!field.list_map_keys.empty()) schema["x-kubernetes-list-map-keys"] = field.list_map_keys;
+  const bool keyed = !field.list_map_keys.empty() && !field.atomic;
+  schema["x-kubernetes-list-type"] = keyed ? "map" : "atomic";
+  if (keyed) schema["x-kubernetes-list-map-keys"] = field.list_map_keys;
   return schema;
 }
 
@@ -120,6 +121,7 @@ Json FieldSchema(const Field& field) {
                                              : ValueSchema(field);
   if (!field.description.empty()) schema["description"] = field.description;
   if (!field.format.empty()) schema["format"] = field.format;
+  if (field.atomic && field.shape == Shape::kSingle) schema["x-kubernetes-map-type"] = "atomic";
   if (!field.default_json.empty()) schema["default"] = Json::parse(field.default_json);
   for (const Json& validation : FieldValidations(field))
     schema["x-kubernetes-validations"].push_back(validation);

@@ -86,7 +86,7 @@ std::string RulesOf(const Field& field) {
   if (!field.allowed.empty())
     parts.push_back(fmt::format("one of `{}`", fmt::join(field.allowed, "`, `")));
   parts.push_back(Range(field.min_items, field.max_items, "items"));
-  if (!field.list_map_keys.empty())
+  if (!field.list_map_keys.empty() && !field.atomic)
     parts.push_back(fmt::format("unique by {}", fmt::join(field.list_map_keys, ", ")));
   if (field.immutable) parts.emplace_back("immutable");
   std::erase(parts, "");

@@ -74,7 +74,7 @@ message Workers {
   oneof kind {
     option (ringmaster.api.oneof_required) = true;
     Workers2 left = 4;
-    Workers2 right = 5;
+    Workers2 right = 5 [(ringmaster.api.field) = {atomic: true}];
   }
 }
 message Workers2 {}
@@ -93,6 +93,8 @@ TEST(SchemaBuilderTest, RefusesOptionsThatContradictThemselves) {
   EXPECT_THAT(ErrorsOf("message M { repeated M2 a = 1 [(ringmaster.api.field) = {list_map_keys: "
                        "\"k\"}]; } message M2 { string k = 1; }"),
               ElementsAre(HasSubstr("'k' is no required field")));
+  EXPECT_THAT(ErrorsOf("message M { int32 a = 1 [(ringmaster.api.field) = {atomic: true}]; }"),
+              ElementsAre(HasSubstr("atomic is for messages")));
   EXPECT_THAT(ErrorsOf("message M { fixed32 a = 1; }"),
               ElementsAre(HasSubstr("no fields of type fixed32")));
   EXPECT_THAT(ErrorsOf("message M { option (ringmaster.api.message) = {rules: {at_least_one: "
@@ -140,6 +142,21 @@ TEST(CrdTest, WritesStructuralSchemas) {
   EXPECT_EQ(schema["properties"]["mode"]["enum"], (Json{"a", "b"}));
   EXPECT_EQ(schema["properties"]["mode"]["x-kubernetes-validations"][0]["rule"], "self == oldSelf");
   EXPECT_EQ(schema["properties"]["left"], (Json{{"type", "object"}}));
+  EXPECT_EQ(schema["properties"]["right"],
+            (Json{{"type", "object"}, {"x-kubernetes-map-type", "atomic"}}));
+}
+
+TEST(CrdTest, AKeyedListIsMergedByItsKeysUnlessOneWriterHasAllOfIt) {
+  schema::Message message = {.name = "M",
+                             .fields = {{.name = "list",
+                                         .type = schema::Type::kInt32,
+                                         .shape = schema::Shape::kList,
+                                         .list_map_keys = {"id"}}}};
+  EXPECT_EQ(OpenApiOf(message)["properties"]["list"]["x-kubernetes-list-type"], "map");
+  message.fields[0].atomic = true;
+  const Json list = OpenApiOf(message)["properties"]["list"];
+  EXPECT_EQ(list["x-kubernetes-list-type"], "atomic");
+  EXPECT_FALSE(list.contains("x-kubernetes-list-map-keys"));
 }
 
 TEST(CrdTest, GivesRulesSightOfRawFieldsAndKeepsTheRest) {

@@ -52,6 +52,7 @@ void CopyRules(const api::FieldRules& rules, schema::Field& field) {
   field.max_items = Positive(rules.has_max_items(), rules.max_items());
   field.list_map_keys.assign(rules.list_map_keys().begin(), rules.list_map_keys().end());
   field.immutable = rules.immutable();
+  field.atomic = rules.atomic();
   field.format = rules.format();
   for (const std::string& path : rules.raw_fields()) field.raw_fields.push_back({path});
 }
@@ -298,6 +299,9 @@ void SchemaBuilder::CheckField(const pb::FieldDescriptor& descriptor, const sche
     if (item == nullptr || !item->required)
       fail(fmt::format("list_map_keys: '{}' is no required field of the items", key));
   }
+  const bool message = field.type == Type::kMessage && field.shape == schema::Shape::kSingle;
+  if (field.atomic && !message && field.list_map_keys.empty())
+    fail("atomic is for messages and lists with list_map_keys; other lists are so anyway");
   for (const schema::RawField& raw : field.raw_fields) {
     if (field.type != Type::kRaw || !schema::ParsePath(raw.path).ok())
       fail("raw_fields are paths inside a Struct");

@@ -73,6 +73,7 @@ struct Field {
   std::optional<std::uint32_t> max_items;
   std::vector<std::string> list_map_keys;  // these fields tell the items of a list apart
   bool immutable = false;                  // once set, never changes
+  bool atomic = false;                     // one writer has all of it; for generators only
   std::string format;                      // OpenAPI's, where the type does not give it
   std::vector<RawField> raw_fields;        // kRaw only
 };
