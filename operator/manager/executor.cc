@@ -1,6 +1,5 @@
 #include "operator/manager/executor.h"
 
-#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -30,12 +29,6 @@ bool IsWrite(const reconcile::Action& action) {
          !std::holds_alternative<reconcile::SendCommand>(action);
 }
 
-bool CreatesPods(const reconcile::Decision& decision) {
-  return std::any_of(decision.actions.begin(), decision.actions.end(), [](const auto& action) {
-    return std::holds_alternative<reconcile::CreatePod>(action);
-  });
-}
-
 Json StatusOf(const Json& job) {
   const Json* status = kube::Find(job, {"status"});
   return status == nullptr ? Json::object() : *status;
@@ -56,8 +49,11 @@ Executor::Executor(kube::Client& client, WorkerLink& link, controller::EventSink
 absl::Status Executor::Execute(const Json& job, const reconcile::Decision& decision,
                                CallMeter& meter) {
   std::optional<Rush::Creation> creation;
-  if (CreatesPods(decision)) creation.emplace(rush_);
-  RM_RETURN_IF_ERROR(StoreStatus(job, decision, meter));
+  if (reconcile::CreatesPods(decision)) creation.emplace(rush_);
+  if (absl::Status stored = StoreStatus(job, decision, meter); !stored.ok()) {
+    if (creation) creation->Cancel();
+    return stored;
+  }
   TellWorkers(kube::KeyOf(job), decision);
   const absl::Status written = Write(job, decision, meter);
   TellEvents(job, decision, written.ok());
@@ -89,7 +85,8 @@ absl::Status Executor::StatusRefused(const Json& job, const absl::Status& why) {
       {.type = controller::EventType::kWarning,
        .reason = reconcile::kReasonStatusRefused,
        .message = fmt::format(
-           "The API server refuses the job's status: {}. Nothing is done for the job until it is "
+           "The API server refuses the job's status: {}. Nothing more is done for the job until it "
+           "is "
            "taken; it is tried again. See whether a policy of the cluster or the operator's role "
            "forbids it, and whether the definition of TrainingJob is of the operator's version.",
            words)});

@@ -2,7 +2,8 @@
 //
 //   1. the status is stored, with the resourceVersion that the decision was computed from. A
 //      conflict ends the pass here: nothing was told, created or deleted for a status that is not
-//      there;
+//      there. A new job's first status may be left out of the decision, to be stored once its pods
+//      are made (status_pace.h): they are incarnation 0 and adopted by whoever comes next;
 //   2. the workers are told: the round that is stored now, then commands;
 //   3. pods, services and pod groups are created and deleted, several at a time;
 //   4. events are told.

@@ -88,9 +88,26 @@ void JobMemory::NoteStatusRefused(const kube::ObjectKey& key) {
   HoldLonger(*job.held);
 }
 
-void JobMemory::NoteStatusTaken(const kube::ObjectKey& key) {
+void JobMemory::NoteStatusTaken(const kube::ObjectKey& key, bool stored) {
   const std::lock_guard lock(mutex_);
-  jobs_.at(key).held.reset();
+  Job& job = jobs_.at(key);
+  job.held.reset();
+  if (stored) job.first_status.reset();
+}
+
+void JobMemory::KeepFirstStatus(const kube::ObjectKey& key,
+                                training::v1alpha1::TrainingJobStatus status) {
+  const std::lock_guard lock(mutex_);
+  jobs_.at(key).first_status =
+      std::make_unique<training::v1alpha1::TrainingJobStatus>(std::move(status));
+}
+
+std::optional<training::v1alpha1::TrainingJobStatus> JobMemory::FirstStatus(
+    const kube::ObjectKey& key) const {
+  const std::lock_guard lock(mutex_);
+  const auto job = jobs_.find(key);
+  if (job == jobs_.end() || job->second.first_status == nullptr) return std::nullopt;
+  return *job->second.first_status;
 }
 
 void JobMemory::HoldLonger(Held& held) const {

@@ -24,6 +24,7 @@
 #include "operator/controller/work_queue.h"
 #include "operator/kube/types.h"
 #include "operator/reconcile/observed.h"
+#include "proto/ringmaster/training/v1alpha1/training_job.api.h"
 
 namespace ringmaster::manager {
 
@@ -60,7 +61,14 @@ class JobMemory {
   // The status itself was refused: no other is to be written for a while, and for twice as long
   // each time, until one is taken.
   void NoteStatusRefused(const kube::ObjectKey& key);
-  void NoteStatusTaken(const kube::ObjectKey& key);
+  // `stored`: or it failed for something that passes.
+  void NoteStatusTaken(const kube::ObjectKey& key, bool stored = true);
+
+  // The job's first status, which was decided and acted upon but is to be stored later
+  // (status_pace.h); nothing once one was stored. Only of a job that was met.
+  void KeepFirstStatus(const kube::ObjectKey& key, training::v1alpha1::TrainingJobStatus status);
+  std::optional<training::v1alpha1::TrainingJobStatus> FirstStatus(
+      const kube::ObjectKey& key) const;
 
  private:
   struct Held {
@@ -77,8 +85,9 @@ class JobMemory {
   struct Job {
     std::string uid;
     bool tried = false;
-    std::unique_ptr<Told> told;  // seldom there, as is the next, and there may be many jobs
+    std::unique_ptr<Told> told;  // seldom there, as are the next, and there may be many jobs
     std::unique_ptr<Held> held;
+    std::unique_ptr<training::v1alpha1::TrainingJobStatus> first_status;
   };
 
   void HoldLonger(Held& held) const;

@@ -35,6 +35,19 @@ TEST_F(JobMemoryTest, KnowsNothingOfAJobBeforeADecisionWasCarriedOut) {
   EXPECT_TRUE(memory_.Tried(kJob));
 }
 
+TEST_F(JobMemoryTest, KeepsAFirstStatusUntilOneWasStoredOrTheJobIsAnother) {
+  EXPECT_FALSE(memory_.FirstStatus(kJob).has_value());
+  memory_.KeepFirstStatus(kJob, {.state = "Pending"});
+  memory_.NoteStatusRefused(kJob);
+  memory_.NoteStatusTaken(kJob, /*stored=*/false);
+  EXPECT_EQ(memory_.FirstStatus(kJob)->state, "Pending");
+  memory_.NoteStatusTaken(kJob);
+  EXPECT_FALSE(memory_.FirstStatus(kJob).has_value());
+  memory_.KeepFirstStatus(kJob, {.state = "Pending"});
+  memory_.Meet(kJob, "uid-2");
+  EXPECT_FALSE(memory_.FirstStatus(kJob).has_value());
+}
+
 TEST_F(JobMemoryTest, TellsTheFirstRefusalUntilItIsTaken) {
   Refuse("request 1");
   EXPECT_TRUE(memory_.Tried(kJob));

@@ -62,6 +62,7 @@ const reconcile::GangApi* JobReconciler::gang() const {
 reconcile::Observed JobReconciler::Observe(const kube::ObjectKey& key, const kube::Json& object) {
   api::StoredJob stored = api::ReadStored(object);
   const std::string uid = kube::Uid(object);
+  if (!stored.job.status) stored.job.status = memory_.FirstStatus(key);
   reconcile::Observed observed{.job = std::move(stored.job),
                                .problems = std::move(stored.problems),
                                .pods = made_pods_.With(kOwnerIndex, uid),
@@ -94,7 +95,7 @@ void JobReconciler::NoteStatus(const kube::ObjectKey& key, const absl::Status& d
   if (kube::Reason(done) == reconcile::kReasonStatusRefused) {
     memory_.NoteStatusRefused(key);
   } else {
-    memory_.NoteStatusTaken(key);
+    memory_.NoteStatusTaken(key, /*stored=*/done.ok());
   }
 }
 
@@ -137,27 +138,37 @@ controller::ReconcileResult JobReconciler::Carry(const kube::Json& job,
                                                  CallMeter& meter) {
   if (const absl::Status sure = ConfirmProblems(observed, meter); !sure.ok())
     return controller::Retry{sure};
-  const reconcile::Decision decision = reconcile::Reconcile(observed);
+  reconcile::Decision decision = reconcile::Reconcile(observed);
   const kube::ObjectKey key = kube::KeyOf(job);
-  const bool writes_status = decision.status && decision.status != observed.job.status;
-  if (const Duration held = memory_.StatusHeld(key); writes_status && held > Duration(0))
+  const bool stored = kube::Find(job, {"status"}) != nullptr;
+  const bool news = decision.status && (!stored || decision.status != observed.job.status);
+  if (const Duration held = memory_.StatusHeld(key); news && held > Duration(0))
     return controller::RequeueAfter{held};
-  if (const Duration wait = pace_.WaitFor(key, observed.job.status, decision); wait > Duration(0))
+  if (const Duration wait = pace_.WaitFor(key, observed.job.status, decision, stored);
+      wait > Duration(0))
     return LookAgain(decision.result, wait);
+  std::optional<training::v1alpha1::TrainingJobStatus> first;  // that follows its pods
+  if (!observed.job.status && observed.pods.empty() && pace_.PodsFirst(decision))
+    first.swap(decision.status);
+  const bool writes_status = news && !first;
   const Duration called_before = meter.in_calls();
   absl::Status done = executor_.Execute(job, decision, meter);
   // Then the one call was that.
   if (writes_status && decision.actions.empty() && done.ok())
     pace_.Took(meter.in_calls() - called_before);
-  if (absl::IsInvalidArgument(done) && observed.problems.empty())
-    done = EndRefused(job, done, meter);
-  if (writes_status) NoteStatus(key, done);
+  const bool refused = absl::IsInvalidArgument(done) && observed.problems.empty();
+  if (refused) done = EndRefused(job, done, meter);
+  if (writes_status || refused) NoteStatus(key, done);
   const bool taken_at_last = NoteRefusal(job, decision, done);
   if (!done.ok()) {
     pace_.Forget(key);  // nothing may have been written
     return controller::Retry{done};
   }
   if (taken_at_last) return LookAgain(decision.result, kAtOnce);
+  if (first) {
+    memory_.KeepFirstStatus(key, *std::move(first));
+    return LookAgain(decision.result, options_.status_interval);
+  }
   if (const auto wait = made_pods_.LookAgainIn(kube::Uid(job)))
     return LookAgain(decision.result, *wait);
   return decision.result;

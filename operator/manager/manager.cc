@@ -9,7 +9,7 @@ namespace ringmaster::manager {
 namespace {
 
 constexpr char kComponent[] = "ringmaster-operator";
-constexpr int kGatherInRush = 10;
+constexpr int kGatherInRush = 20;
 
 controller::Trim IfSmall(const ManagerOptions& options, controller::Trim trim) {
   return options.small_caches ? std::move(trim) : controller::Trim();
@@ -79,6 +79,7 @@ Manager::Manager(ManagerOptions options, kube::Client& client, WorkerLink& link,
   // Before the handler that brings a pass.
   pods_.AddHandler([this](const kube::ObjectPtr& before, const kube::ObjectPtr& after) {
     made_pods_.Seen(after == nullptr ? *before : *after);
+    if (before != nullptr) rush_.NoteChange();  // what is new may be a whole list
   });
   controller_.AddInformer(jobs_);
   Keep(pods_,

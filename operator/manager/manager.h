@@ -48,10 +48,10 @@ struct ManagerOptions {
   JobReconciler::OnPass on_pass;                       // may be empty
   JobReconciler::Confirm confirm;                      // may be empty
   Duration status_interval{};  // the least time between writes that say nothing new
-  // How long a job's pass waits for more changes of its pods, which come by the worker; ten times
-  // as long while pods are being created.
+  // How long a job's pass waits for more changes of its pods, which come by the worker; twenty
+  // times as long in a rush (rush.h).
   Duration gather{};
-  // Events are recorded beside the passes (event_queue.h), and wait while pods are being created.
+  // Events are recorded beside the passes (event_queue.h), and wait in a rush.
   // Off: a pass records its own, and its end is theirs.
   bool events_beside = false;
   controller::EventQueue::Observer on_event;  // what came of each, where they are; may be empty

@@ -1,6 +1,6 @@
-// Whether pods are being created. While they are, what only tells of things waits its time: events,
-// counts in statuses, passes for pods that come one by one. The API server's processor is what is
-// scarce then, and pods are what people wait for.
+// Whether pods are being created, or start by the dozen. While they do, what only tells of things
+// waits its time: events, counts in statuses, passes for pods that change one by one. The API
+// server's processor is what is scarce then, and pods are what people wait for.
 //
 // Thread-safe.
 #ifndef RINGMASTER_OPERATOR_MANAGER_RUSH_H_
@@ -14,7 +14,7 @@
 
 namespace ringmaster::manager {
 
-// How long whatever waits for the end of a rush waits at most.
+// How long events wait for the end of a rush at most.
 inline constexpr std::chrono::seconds kLongestRush{10};
 
 class Rush {
@@ -26,25 +26,36 @@ class Rush {
   class Creation {
    public:
     explicit Creation(Rush& rush) : rush_(rush) { rush_.Begin(); }
-    ~Creation() { rush_.End(); }
+    ~Creation() { rush_.End(cancelled_); }
     Creation(const Creation&) = delete;
     Creation& operator=(const Creation&) = delete;
 
+    // No pod was made: no rush follows from it.
+    void Cancel() { cancelled_ = true; }
+
    private:
     Rush& rush_;
+    bool cancelled_ = false;
   };
 
-  // Whether pods are being created, or were a moment ago: the next job's may follow.
+  // A pod that was known has changed, as the operator's watch shows it.
+  void NoteChange();
+
+  // Whether pods are being created, or were a moment ago (the next job's may follow), or more than
+  // 50 have changed in about the last second.
   bool IsOn() const;
 
  private:
   void Begin();
-  void End();
+  void End(bool cancelled);
+  double Changes() const;  // needs mutex_
 
   const Clock& clock_;
   mutable std::mutex mutex_;
   int creations_ = 0;                // guarded by mutex_
-  std::optional<SteadyTime> ended_;  // the last one; guarded by mutex_
+  std::optional<SteadyTime> ended_;  // the last one; guarded by mutex_, as are the next
+  double changes_ = 0;               // a bucket that leaks: those of about the last second
+  SteadyTime changed_{};             // when it was last filled
 };
 
 }  // namespace ringmaster::manager

@@ -12,13 +12,17 @@ namespace {
 
 using training::v1alpha1::TrainingJobStatus;
 
-// Counts take a tenth of one connection's time at most: a server that is slow to take them is busy
+// Counts take a fifth of one connection's time at most: a server that is slow to take them is busy
 // with something that matters more.
-constexpr int kShareOfTime = 10;
+constexpr int kShareOfTime = 5;
 // But so many in an interval at least: when all jobs start at once, a call takes long because it
 // stands in a queue.
 constexpr int kLeastPerInterval = 4;
 constexpr int kMostIntervals = 60;
+// In a rush they wait for its end, but not for ever.
+constexpr int kIntervalsInRush = 30;
+// A turn further ahead than this is not given yet: by then calls may be quicker.
+constexpr int kIntervalsAhead = 10;
 
 // While nothing keeps pods from starting.
 bool TellsOfTheStart(const training::v1alpha1::Condition& condition) {
@@ -61,11 +65,11 @@ bool MayBeToldLater(const TrainingJobStatus& before, const TrainingJobStatus& af
 
 Duration StatusPace::WaitFor(const kube::ObjectKey& job,
                              const std::optional<TrainingJobStatus>& before,
-                             const reconcile::Decision& decision) {
+                             const reconcile::Decision& decision, bool stored) {
   if (interval_ <= Duration(0) || !decision.status) return {};
   const SteadyTime now = clock_.SteadyNow();
   const std::lock_guard lock(mutex_);
-  if (decision.status == before) {
+  if (stored && decision.status == before) {
     // What waited has become untrue again.
     if (const auto known = jobs_.find(job); known != jobs_.end()) known->second.waits.reset();
     return {};
@@ -82,21 +86,32 @@ Duration StatusPace::WaitFor(const kube::ObjectKey& job,
 Duration StatusPace::WaitOf(Job& job, SteadyTime now) {
   const bool begins = !job.waits;
   if (begins) job.waits = now;
-  const bool yields = now - *job.waits < kLongestRush && rush_.IsOn();
+  const auto waited = std::chrono::duration_cast<Duration>(now - *job.waits);
+  const Duration left = kIntervalsInRush * interval_ - waited;
+  const bool yields = left > Duration(0) && rush_.IsOn();
   // Turns that were not used in time would come to all jobs at once.
   if ((begins || yields) && job.turn && *job.turn <= now) job.turn.reset();
-  if (yields) return interval_;
-  if (!job.turn) job.turn = TakeTurn(job.written, now);
+  // Looking again costs a pass: the longer it has waited, the less often.
+  if (yields) return std::min(std::max(interval_, waited), left);
+  if (!job.turn) {
+    const SteadyTime last = *job.waits + kMostIntervals * interval_;
+    const Duration ahead = kIntervalsAhead * interval_;
+    if (now + ahead < std::min(free_, last)) return ahead;
+    job.turn = free_ < last ? TakeTurn(job.written, now) : last;
+  }
   if (now >= *job.turn) return {};
   return std::chrono::duration_cast<Duration>(*job.turn - now) + Duration(1);
 }
 
 SteadyTime StatusPace::TakeTurn(SteadyTime written, SteadyTime now) {
-  const SteadyTime last = now + kMostIntervals * interval_;
-  const SteadyTime turn = std::clamp(free_, written + interval_, last);
+  const SteadyTime turn = std::max(free_, written + interval_);
   const Duration apart = std::min(kShareOfTime * last_call_, interval_ / kLeastPerInterval);
-  free_ = std::min(std::max(turn, now) + apart, last);
+  free_ = std::max(turn, now) + apart;
   return turn;
+}
+
+bool StatusPace::PodsFirst(const reconcile::Decision& decision) const {
+  return interval_ > Duration(0) && reconcile::CreatesPods(decision) && rush_.IsOn();
 }
 
 void StatusPace::Took(Duration call) {

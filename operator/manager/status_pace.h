@@ -4,11 +4,14 @@
 // and a write of a status costs the API server as much as three pods. So a decision that changes
 // nothing but counts, words, and whether all pods run by now, waits for its turn and is then made
 // anew: an interval after the job's last write at least, and so long that all jobs' counts together
-// take a tenth of the time, but no longer than makes four of them in an interval, and for sixty
-// intervals at most. While pods are being created (rush.h) no turn comes, for ten seconds at most.
+// take a fifth of one connection's time, but no longer than makes four of them in an interval, and
+// for sixty intervals at most. In a rush (rush.h) no turn comes, for thirty intervals at most.
 // Where pods run, the round that their workers form is told soon, and at once. Everything else is
 // carried out at once: any other condition that turns or has another reason, a round, an incident,
 // whatever is to be created, deleted, sent or recorded.
+//
+// A job's first status says that its pods are asked for, and is stored before them. In a rush of
+// other jobs they come first, and it takes its turn as counts do.
 //
 // What it remembers are times of writes; a process that has forgotten them writes at once.
 //
@@ -39,11 +42,15 @@ class StatusPace {
       : interval_(interval), clock_(clock), rush_(rush) {}
 
   // How long the decision, which was made for a job with status `before`, is to wait; 0 when it is
-  // to be carried out, which is then taken as done.
+  // to be carried out, which is then taken as done. `stored` is whether `before` was, or is a first
+  // status that has waited so far.
   Duration WaitFor(const kube::ObjectKey& job,
                    const std::optional<training::v1alpha1::TrainingJobStatus>& before,
-                   const reconcile::Decision& decision);
+                   const reconcile::Decision& decision, bool stored = true);
   void Forget(const kube::ObjectKey& job);
+
+  // Whether the first status of this decision's job is to follow the pods that it creates.
+  bool PodsFirst(const reconcile::Decision& decision) const;
 
   // How long the API server has taken for a write of a status.
   void Took(Duration call);

@@ -2,10 +2,12 @@
 // (operator/manager/executor.h): first the status is stored, with the resourceVersion that the
 // decision was computed from; only when that has succeeded is anyone told, is anything created or
 // deleted, and are events recorded. A crash between any two of these leaves a status from which
-// the next pass decides the rest again.
+// the next pass decides the rest again. A new job's first status may follow its pods
+// (operator/manager/status_pace.h): without one the next pass decides from these pods.
 #ifndef RINGMASTER_OPERATOR_RECONCILE_DECISION_H_
 #define RINGMASTER_OPERATOR_RECONCILE_DECISION_H_
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <variant>
@@ -86,6 +88,12 @@ struct Decision {
   // reconciled.
   controller::ReconcileResult result;
 };
+
+inline bool CreatesPods(const Decision& decision) {
+  return std::any_of(decision.actions.begin(), decision.actions.end(), [](const Action& action) {
+    return std::holds_alternative<CreatePod>(action);
+  });
+}
 
 }  // namespace ringmaster::reconcile
 

@@ -8,7 +8,8 @@
 // observation gives the same decision, so what happened to a job can be told again from a script
 // (tests/scenarios). It is right from any observation, stale ones included, as long as the status
 // in its decision is stored with the resourceVersion of the job that it was made from, and before
-// anything else in the decision is carried out.
+// anything else in the decision is carried out. (A new job's pods may come before its first status:
+// see decision.h.)
 //
 // It reads the policies in policies.h in their order: what ended the job comes first, what lost a
 // worker before what replaces it, who may form a round before who is waited for.

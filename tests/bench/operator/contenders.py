@@ -93,7 +93,7 @@ class Ringmaster:
             if len(items) != jobs or any(len(owners.get(item["metadata"]["uid"], ())) != WORKERS for item in items):
                 raise Wrong("a job has not its eight pods")
             return [item for item in items if item.get("status", {}).get("workers", {}).get("active") != WORKERS]
-        wait_until(lambda: not unaware(), lambda: f"{len(unaware())} jobs to know of their pods", deadline=30, between=1)
+        wait_until(lambda: not unaware(), lambda: f"{len(unaware())} jobs to know of their pods", deadline=90, between=1)
 
 
 class TrainingOperator:

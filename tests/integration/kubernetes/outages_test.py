@@ -40,9 +40,11 @@ def what_is_written(method, path, body):
     """A write without what differs from run to run; None for events and reviews, which carry no state."""
     if not any(f"/{resource}" in path for resource in ("trainingjobs", "pods", "services")):
         return None
-    status = json.loads(body or "{}").get("status", {})
+    content = json.loads(body or "{}")
+    status = content.get("status", {})
     said = [(item["type"], item["status"], item["reason"]) for item in status.get("conditions", [])]
-    return json.dumps([method, path.split("?")[0], status.get("state"), status.get("round"), status.get("workers"), said])
+    return json.dumps([method, path.split("?")[0], content.get("metadata", {}).get("name"), status.get("state"), status.get("round"),
+                       status.get("workers"), said])
 
 
 class Killed(BehindAProxy):
@@ -73,9 +75,11 @@ class Killed(BehindAProxy):
             return condition()
         return self.wait(look, what)
 
-    def until_running(self, members, round_=1):
-        self.until(lambda: self.status().get("state") == "Running" and self.status()["round"] >= round_ and len(self.status()["members"]) == members,
-                   lambda: f"round {round_} of {members}: {json.dumps(self.status())}")
+    def until_running(self, members, round_=1, name="story"):
+        def runs():
+            status = self.status(name)
+            return status.get("state") == "Running" and status["round"] >= round_ and len(status["members"]) == members
+        self.until(runs, lambda: f"{name}: round {round_} of {members}: {json.dumps(self.status(name))}")
 
     def until_ended(self, state):
         self.until(lambda: self.status().get("state") == state, lambda: f"{state}: {json.dumps(self.status())}")
@@ -135,6 +139,17 @@ class Killed(BehindAProxy):
         self.assertEqual(self.condition("Failed")["reason"], "RestartBudgetExhausted")
         self.assertEqual(len(self.created("pods")), 3, self.created("pods"))
         self.assertGreater(self.starts, 5, "the operator was hardly killed")
+
+    def test_several_jobs_at_once_whose_pods_may_come_before_their_status(self):
+        names = ("story", "second", "third")
+        jobs = [program(FOREVER, name=name) for name in names]
+        jobs[0]["spec"]["workers"]["replicas"] = 8
+        self.apply({"apiVersion": "v1", "kind": "List", "items": jobs})
+        for name in names:
+            self.until_running(members=8 if name == "story" else 2, name=name)
+        self.assertEqual((len(self.created("pods")), len(self.created("services"))), (12, 3))
+        self.assertEqual([self.restarts(name) for name in names], [0, 0, 0])
+        self.assertGreater(self.starts, 8, "the operator was hardly killed")
 
     def test_a_deadline_that_passes(self):
         self.apply(program(FOREVER, activeDeadlineSeconds=20, cleanPodPolicy="All"))
