@@ -61,6 +61,19 @@ class TestClusterItself(unittest.TestCase):
         self.assertEqual(running_in(self.folder), [])
         self.assertFalse((self.folder / "kubeconfig").exists())
 
+    def test_one_that_is_there_already_is_used_instead_and_stays(self):
+        self.up()
+        with tempfile.TemporaryDirectory() as borrower:
+            environment = {**os.environ, "RINGMASTER_TEST_KUBECONFIG": f"{self.folder}/kubeconfig"}
+            for command in ("up", "down"):
+                subprocess.run([sys.executable, "-B", str(HERE / command), borrower], env=environment, check=True, capture_output=True, timeout=280)
+                self.assertEqual(running_in(pathlib.Path(borrower).resolve()), [])
+                if command == "up":
+                    copied = subprocess.run([binaries.find("kubectl"), f"--kubeconfig={borrower}/kubeconfig", "get", "namespace", "default"],
+                                            capture_output=True, text=True, timeout=60)
+                    self.assertEqual(copied.returncode, 0, copied.stderr)
+        self.assertIn("kube-apiserver", running_in(self.folder))
+
     def test_nothing_is_left_when_its_keeper_is_killed_and_it_starts_again(self):
         self.up()
         os.kill(self.supervisor(), signal.SIGKILL)

@@ -127,20 +127,22 @@ class OperatorOfAnotherVersion(OperatorTest):
 class OperatorWorkers(OperatorTest):
     """Launchers and trainers of this machine in the place of those that kubelets would start."""
 
-    def launch(self, pod, index, token_of=None):
+    def token_of(self, pod):
+        return self.kubectl("create", "token", "default", f"--audience={AUDIENCE}", "--bound-object-kind=Pod", f"--bound-object-name={pod}").strip()
+
+    def launch(self, pod, index, token=None):
         name = pod["metadata"]["name"]
         fields = {"metadata.name": name, "metadata.uid": pod["metadata"]["uid"], "status.podIP": f"127.0.0.{index + 2}"}
         environment = {}
         for entry in pod["spec"]["containers"][0]["env"]:
             field = entry.get("valueFrom", {}).get("fieldRef", {}).get("fieldPath")
             environment[entry["name"]] = fields[field] if field else entry.get("value", "")
-        token = self.folder / f"{name}.token"
-        token.write_text(self.kubectl("create", "token", "default", f"--audience={AUDIENCE}", "--bound-object-kind=Pod",
-                                      f"--bound-object-name={token_of or name}").strip(), encoding="utf-8")
+        token_file = self.folder / f"{name}.token"
+        token_file.write_text(token or self.token_of(name), encoding="utf-8")
         checkpoints = self.folder / "checkpoints"
         checkpoints.mkdir(exist_ok=True)
         config = environment["RINGMASTER_TRAINER_CONFIG"].replace("/ringmaster/checkpoints", str(checkpoints))
-        environment.update(RINGMASTER_TOKEN_FILE=str(token), RINGMASTER_WORKSPACE=str(ROOT / "examples/digits"),
+        environment.update(RINGMASTER_TOKEN_FILE=str(token_file), RINGMASTER_WORKSPACE=str(ROOT / "examples/digits"),
                            RINGMASTER_TRAINER_CONFIG=config)
         with open(self.folder / f"{name}.log", "w", encoding="utf-8") as log:
             launcher = subprocess.Popen([BIN / "ringmaster-launcher"], env={**os.environ, **environment}, stdout=log, stderr=log,
@@ -181,9 +183,28 @@ class OperatorWorkers(OperatorTest):
         self.assertEqual([member["pod"] for member in status["members"]], ["digits-0-0", "digits-1-0"])
         self.assertTrue(status["result"]["weightsSha256"])
 
+    def test_the_token_of_a_pod_that_was_replaced_is_refused(self):
+        first, _ = self.start_job()
+        token = self.token_of("digits-0-0")
+        self.kubectl("delete", "pod", "digits-0-0", "--grace-period=0", "--force")
+        successor = self.wait_for_pods("digits-0-1", "digits-1-0")["digits-0-1"]
+        self.set_phase("digits-0-1", "Running", running={"startedAt": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())})
+        for pod, what in ((first, "as itself"), (successor, "as its successor")):
+            with self.subTest(what):
+                self.assertEqual(self.launch(pod, 0, token=token).wait(timeout=120), 75)
+
+    def test_the_token_of_another_jobs_worker_is_refused(self):
+        first, _ = self.start_job()
+        other = job({"metadata.name": "other", "spec.workers": {"replicas": 1, "template": BY_HAND}})
+        self.apply(other)
+        wait_until(lambda: self.kubectl("get", "pod", "other-0-0", "--ignore-not-found"), "the other job's pod", between=LOOK)
+        launcher = self.launch(first, 0, token=self.token_of("other-0-0"))
+        self.assertEqual(launcher.wait(timeout=120), 75)
+        self.assertIn("the token is of pod", (self.folder / "digits-0-0.log").read_text(encoding="utf-8"))
+
     def test_one_that_shows_anothers_token_is_refused(self):
         first, _ = self.start_job()
-        launcher = self.launch(first, 0, token_of="digits-1-0")
+        launcher = self.launch(first, 0, token=self.token_of("digits-1-0"))
         self.assertEqual(launcher.wait(timeout=120), 75)
         self.assertIn("the token is of pod", (self.folder / "digits-0-0.log").read_text(encoding="utf-8"))
 

@@ -130,6 +130,7 @@ class Ends(StoryTest):
 
     def test_clean_pod_policy_none_keeps_all_pods(self):
         self.ended("None")
+        self.wait(lambda: self.kubelet.ended("story-1-0"), "the end of the other worker, which is told so")
         self.assertEqual(sorted(self.pods()), ["story-0-0", "story-1-0"])
 
     def test_active_deadline_fails_the_job_and_ends_its_pods(self):
@@ -172,6 +173,17 @@ class Size(StoryTest):
         self.wait(lambda: sorted(self.pods(with_deleted=True)) == ["story-0-0", "story-1-0"], "the end of the third pod")
         self.assertEqual(self.uids("story-0-0", "story-1-0"), before)
         self.assertEqual(self.restarts(), 0)
+
+    def test_a_worker_too_many_of_the_trainer_leaves_after_a_checkpoint(self):
+        self.apply(digits(epochs=ENDLESS, workers=3))
+        self.wait_for_step(15)
+        self.kubectl("scale", "tj/story", "--replicas=2")
+        self.wait_for_round(2, members=2)
+        self.wait(lambda: sorted(self.pods(with_deleted=True)) == ["story-0-0", "story-1-0"], "the end of the third pod")
+        self.wait(lambda: "after a checkpoint these leave: story-2-0" in self.kubectl("get", "events"), "the event")
+        self.wait(lambda: self.status()["progress"]["step"] > self.status()["checkpoints"][-1]["step"] > 0, "the others to go on")
+        self.assertEqual(self.restarts(), 0)
+        self.assertEqual(self.status().get("lostSeconds", {}).get("replay", 0), 0, "steps were done twice")
 
     def test_elastic_program_grows_loses_its_first_host_and_shrinks_while_the_others_go_on(self):
         # Each start of the program writes down its place.
