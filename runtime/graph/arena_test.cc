@@ -7,11 +7,19 @@
 namespace ringmaster::graph {
 namespace {
 
-void ExpectNoLiveOverlap(const std::vector<Lifetime>& lives, const ArenaPlan& plan) {
+void ExpectNoLiveOverlap(const std::vector<Lifetime>& lives, const ArenaPlan& plan,
+                         const Block& block = {}) {
   for (size_t a = 0; a < lives.size(); ++a) {
     EXPECT_EQ(plan.offsets[a] % 64, 0u);
-    EXPECT_LE(plan.offsets[a] + lives[a].bytes, plan.bytes);
+    EXPECT_LE(plan.offsets[a] + lives[a].bytes, plan.in_block[a] ? block.bytes : plan.bytes);
+    for (const Block::Tenant& tenant : block.tenants) {
+      if (!plan.in_block[a] || lives[a].last < tenant.life.first) continue;
+      EXPECT_TRUE(plan.offsets[a] + lives[a].bytes <= tenant.offset ||
+                  tenant.offset + tenant.life.bytes <= plan.offsets[a])
+          << "value " << a << " overlaps what has its place in the block";
+    }
     for (size_t b = a + 1; b < lives.size(); ++b) {
+      if (plan.in_block[a] != plan.in_block[b]) continue;
       if (lives[a].last < lives[b].first || lives[b].last < lives[a].first) continue;
       EXPECT_TRUE(plan.offsets[a] + lives[a].bytes <= plan.offsets[b] ||
                   plan.offsets[b] + lives[b].bytes <= plan.offsets[a])
@@ -41,6 +49,28 @@ TEST(ArenaTest, NothingNeedsNoMemory) {
   EXPECT_EQ(PlanArena({}).bytes, 0u);
 }
 
+TEST(ArenaTest, AValueThatDiesBeforeTheBlockIsWrittenLiesThere) {
+  const Block block{.bytes = 256, .tenants = {{.offset = 0, .life = {256, 3, 9}}}};
+  const std::vector<Lifetime> lives = {{256, 0, 2}, {256, 0, 3}};
+  const ArenaPlan plan = PlanArena(lives, true, block);
+  EXPECT_TRUE(plan.in_block[0]);
+  EXPECT_FALSE(plan.in_block[1]);
+  EXPECT_EQ(plan.bytes, 256u);
+}
+
+TEST(ArenaTest, WhatDiesEarlyLeavesTheBlocksBeginningToWhatDiesLate) {
+  const Block block{.bytes = 256,
+                    .tenants = {{.offset = 0, .life = {128, 8, 9}}, {128, {128, 4, 9}}}};
+  EXPECT_EQ(PlanArena(std::vector<Lifetime>{{128, 0, 3}, {128, 1, 7}}, true, block).bytes, 0u);
+}
+
+TEST(ArenaTest, ABlockIsNotUsedWithoutReuse) {
+  const Block block{.bytes = 1024};
+  const ArenaPlan plan = PlanArena(std::vector<Lifetime>{{64, 0, 1}, {64, 2, 3}}, false, block);
+  EXPECT_FALSE(plan.in_block[0] || plan.in_block[1]);
+  EXPECT_EQ(plan.bytes, 128u);
+}
+
 TEST(ArenaTest, RandomLivesNeverOverlapAndNeverTakeMoreThanWithoutReuse) {
   constexpr unsigned kSeed = 20240611;
   SCOPED_TRACE(kSeed);
@@ -54,6 +84,12 @@ TEST(ArenaTest, RandomLivesNeverOverlapAndNeverTakeMoreThanWithoutReuse) {
     const ArenaPlan plan = PlanArena(lives);
     ExpectNoLiveOverlap(lives, plan);
     EXPECT_LE(plan.bytes, PlanArena(lives, false).bytes);
+    Block block{.bytes = 64 * 100};
+    for (size_t i = 0; i < 10; ++i) {
+      const auto first = static_cast<int32_t>(random() % 70);
+      block.tenants.push_back({.offset = 640 * i, .life = {random() % 641, first, 70}});
+    }
+    ExpectNoLiveOverlap(lives, PlanArena(lives, true, block), block);
   }
 }
 

@@ -88,6 +88,10 @@ std::string Bytes(size_t bytes) {
   return WithCommas(static_cast<int64_t>(bytes));
 }
 
+std::string TextOf(const Place& place) {
+  return Bytes(place.offset) + (place.in_block ? " of the outputs' block" : "");
+}
+
 class PlanWriter {
  public:
   explicit PlanWriter(const Plan& plan) : graph_(plan.graph), plan_(plan) {
@@ -136,7 +140,7 @@ class PlanWriter {
     const auto output = outputs_.find(root);
     if (output == outputs_.end()) {
       return fmt::format("{}at {}", root == id.index ? "" : "in place ",
-                         Bytes(plan_.offsets[static_cast<size_t>(root)]));
+                         TextOf(plan_.places[static_cast<size_t>(root)]));
     }
     return fmt::format("{} output {}", root == id.index ? "is" : "in the place of", output->second);
   }
@@ -150,7 +154,7 @@ class PlanWriter {
     }
     if (const size_t scratch = step.primitive->scratch_bytes(); scratch > 0) {
       places.push_back(
-          fmt::format("scratch at {} ({} bytes)", Bytes(step.scratch_offset), Bytes(scratch)));
+          fmt::format("scratch at {} ({} bytes)", TextOf(step.scratch), Bytes(scratch)));
     }
     return places;
   }

@@ -29,6 +29,7 @@ std::string ToDot(const Graph& graph);
 //   arena: 12,288 bytes, 24,576 without reuse
 //   0 fc: linear by onednn/brgemm:avx2
 //       %4 f32[32, 64] at 0 (8,192 bytes)
+// "at 0 of the outputs' block" where it lies there.
 // Errors are Compile's; nothing is allocated.
 absl::StatusOr<Dump> DumpPlan(const Graph& graph, const CompileOptions& options);
 

@@ -83,6 +83,17 @@ TEST(GraphDumpTest, SaysInWhichOrderAndWhereAPlanRuns) {
   EXPECT_THAT(LooseEnds(plan->dot), IsEmpty());
 }
 
+TEST(GraphDumpTest, SaysWhatLiesInTheOutputsBlock) {
+  Graph g;
+  const ValueId x = g.Input("x", {4, 4}, DType::kF32);
+  g.MarkOutput("y", Tanh(g, MatMul(g, MatMul(g, x, x), x)));
+  const auto plan = DumpPlan(g, {.kernels = kernels::Selection::kReference,
+                                 .block = {.bytes = 64, .offsets = {{"y", 0}}}});
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_THAT(plan->text, HasSubstr("\n    %1 f32[4, 4] at 0 of the outputs' block (64 bytes)\n"));
+  EXPECT_THAT(plan->text, HasSubstr("\n    %2 f32[4, 4] at 0 (64 bytes)\n"));
+}
+
 TEST(GraphDumpTest, GivesAPlansErrors) {
   Graph broken;
   Tanh(broken, {});

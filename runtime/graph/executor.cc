@@ -30,21 +30,33 @@ bool IsFinite(const void* data, const ValueSpec& spec) {
   return true;
 }
 
-// Memory that the caller may bind, and the places in the steps' argument lists that hold its
-// address.
+// The places in the steps' argument lists that hold one address.
+struct Pointers {
+  std::vector<const void**> readers;
+  std::vector<void**> writers;  // several where one step writes over another's result
+
+  void Point(void* p) const {
+    for (const void** reader : readers) *reader = p;
+    for (void** writer : writers) *writer = p;
+  }
+  void Add(const void** reader, void** writer) {
+    if (reader != nullptr) readers.push_back(reader);
+    if (writer != nullptr) writers.push_back(writer);
+  }
+};
+
+// Memory that the caller may bind.
 struct Slot {
   std::string name;
   ValueSpec spec;
   void* pointer = nullptr;
-  std::vector<const void**> readers;
-  std::vector<void**> writers;  // outputs only; several where one step writes over another's result
-  bool needed = false;          // whether any step reads or writes it
-  size_t last_writer = 0;       // the step after which it is complete, counted from 1; 0: none
+  Pointers pointers;       // writers: of outputs only
+  bool needed = false;     // whether any step reads or writes it
+  size_t last_writer = 0;  // the step after which it is complete, counted from 1; 0: none
 
   void Point(void* p) {
     pointer = p;
-    for (const void** reader : readers) *reader = p;
-    for (void** writer : writers) *writer = p;
+    pointers.Point(p);
   }
 };
 
@@ -67,6 +79,7 @@ class FlatExecutor final : public Executor {
 
   absl::Status Bind(std::string_view name, const Tensor& tensor) override;
   absl::Status BindOutput(std::string_view name, Tensor& tensor) override;
+  absl::Status BindBlock(std::span<std::byte> memory) override;
   absl::Status OnComplete(std::string_view name, std::function<void()> call) override;
   absl::Status Run(const RunContext& context) override;
   absl::StatusOr<std::optional<NonFinite>> FindNonFinite(const RunContext& context) override;
@@ -80,6 +93,7 @@ class FlatExecutor final : public Executor {
   void AddSlots(const Graph& graph);
   void AddSteps(Plan& plan);
   void Connect(const Plan& plan, ValueId value, const void** reader, void** writer);
+  void ConnectTo(const Place& place, const void** reader, void** writer);
   absl::Status BindSlot(const SlotsByName& slots, std::string_view what, std::string_view name,
                         const ValueSpec& spec, void* data);
   // What is done before the first run and after each binding: memory for outputs that have none.
@@ -87,6 +101,8 @@ class FlatExecutor final : public Executor {
   // What every run begins with.
   absl::Status Begin(const RunContext& context);
   void Own(Slot& slot);
+  void OwnBlock();
+  void PointBlock(void* memory);
   void RunStep(const Step& step, const RunContext& context) const;
   void RunProfiled(const RunContext& context);
 
@@ -96,8 +112,12 @@ class FlatExecutor final : public Executor {
   std::vector<Slot> slots_;
   SlotsByName sources_, outputs_;       // indices into slots_
   std::map<int32_t, size_t> by_value_;  // root value -> slot
+  const OutputBlock block_;
+  std::map<size_t, Pointers> in_block_;  // by offset: what lies there beside outputs
+  void* block_memory_ = nullptr;
   std::vector<Step> steps_;
   std::vector<Tensor> owned_outputs_;
+  device::Buffer owned_block_;
   bool ready_ = false;
   Profile* profile_ = nullptr;
 };
@@ -105,7 +125,8 @@ class FlatExecutor final : public Executor {
 FlatExecutor::FlatExecutor(Plan plan)
     : arena_(plan.arena.bytes),
       bytes_without_reuse_(plan.bytes_without_reuse),
-      samples_(plan.samples) {
+      samples_(plan.samples),
+      block_(plan.block) {
   AddSlots(plan.graph);
   AddSteps(plan);
 }
@@ -133,7 +154,7 @@ void FlatExecutor::AddSteps(Plan& plan) {
     step.inputs.resize(node.inputs.size());
     step.outputs.resize(node.outputs.size());
     step.output_specs = plan.graph.specs(node.outputs);
-    step.scratch = static_cast<char*>(arena_.data()) + planned.scratch_offset;
+    ConnectTo(planned.scratch, nullptr, &step.scratch);
     for (size_t i = 0; i < node.inputs.size(); ++i)
       Connect(plan, node.inputs[i], &step.inputs[i], nullptr);
     for (size_t i = 0; i < node.outputs.size(); ++i)
@@ -146,14 +167,16 @@ void FlatExecutor::Connect(const Plan& plan, ValueId value, const void** reader,
   if (const auto slot = by_value_.find(root); slot != by_value_.end()) {
     Slot& s = slots_[slot->second];
     s.needed = true;
-    if (reader != nullptr) s.readers.push_back(reader);
-    if (writer != nullptr) {
-      s.writers.push_back(writer);
-      s.last_writer = steps_.size();
-    }
+    s.pointers.Add(reader, writer);
+    if (writer != nullptr) s.last_writer = steps_.size();
     return;
   }
-  void* p = static_cast<char*>(arena_.data()) + plan.offsets[static_cast<size_t>(root)];
+  ConnectTo(plan.places[static_cast<size_t>(root)], reader, writer);
+}
+
+void FlatExecutor::ConnectTo(const Place& place, const void** reader, void** writer) {
+  if (place.in_block) return in_block_[place.offset].Add(reader, writer);
+  void* p = static_cast<char*>(arena_.data()) + place.offset;
   if (reader != nullptr) *reader = p;
   if (writer != nullptr) *writer = p;
 }
@@ -181,7 +204,28 @@ absl::Status FlatExecutor::Bind(std::string_view name, const Tensor& tensor) {
 }
 
 absl::Status FlatExecutor::BindOutput(std::string_view name, Tensor& tensor) {
+  if (block_.offsets.contains(name)) {
+    return absl::InvalidArgumentError(
+        fmt::format("output \"{}\" lies in the block of outputs, which is bound as a whole", name));
+  }
   return BindSlot(outputs_, "output", name, tensor.spec(), tensor.raw());
+}
+
+absl::Status FlatExecutor::BindBlock(std::span<std::byte> memory) {
+  if (memory.size() != block_.bytes) {
+    return absl::InvalidArgumentError(fmt::format(
+        "the block of outputs has {} bytes, cannot bind {}", block_.bytes, memory.size()));
+  }
+  PointBlock(memory.data());
+  return absl::OkStatus();
+}
+
+void FlatExecutor::PointBlock(void* memory) {
+  block_memory_ = memory;
+  char* const begin = static_cast<char*>(memory);
+  for (const auto& [offset, pointers] : in_block_) pointers.Point(begin + offset);
+  for (const auto& [name, offset] : block_.offsets)
+    slots_[outputs_.find(name)->second].Point(begin + offset);
 }
 
 absl::Status FlatExecutor::OnComplete(std::string_view name, std::function<void()> call) {
@@ -194,7 +238,13 @@ absl::Status FlatExecutor::OnComplete(std::string_view name, std::function<void(
   return absl::OkStatus();
 }
 
+void FlatExecutor::OwnBlock() {
+  owned_block_ = device::Buffer(block_.bytes);
+  PointBlock(owned_block_.data());
+}
+
 void FlatExecutor::Own(Slot& slot) {
+  if (block_.offsets.contains(slot.name)) return OwnBlock();
   owned_outputs_.emplace_back(slot.spec.shape, slot.spec.dtype);
   slot.Point(owned_outputs_.back().raw());
 }
@@ -207,6 +257,7 @@ absl::Status FlatExecutor::MakeReady() {
           fmt::format("\"{}\" ({}) is not bound", name, slot.spec.ToString()));
     }
   }
+  if (block_.bytes > 0 && block_memory_ == nullptr) OwnBlock();
   for (const auto& [name, index] : outputs_) {
     if (slots_[index].pointer == nullptr) Own(slots_[index]);
   }

@@ -22,8 +22,10 @@
 
 #include <cstddef>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -38,6 +40,15 @@ namespace ringmaster::graph {
 
 using kernels::RunContext;
 
+// Outputs that lie in one piece of memory, which the caller binds as a whole (BindBlock): before
+// an output is written, its place may hold other values.
+struct OutputBlock {
+  size_t bytes = 0;  // a multiple of device::kAlignment; 0: there is none
+  // By the output's name: where it begins, a multiple too. Outputs that are not in it lie
+  // elsewhere.
+  std::map<std::string, size_t, std::less<>> offsets;
+};
+
 struct CompileOptions {
   // Which kernels may be chosen. Programs set it from RINGMASTER_FORCE_KERNELS.
   kernels::Selection kernels = kernels::Selection::kFastest;
@@ -47,12 +58,14 @@ struct CompileOptions {
   // Whether the passes run that leave out and join nodes (passes/passes.h), which changes no bit of
   // an output. Off only to look for faults of theirs.
   bool optimise = true;
-  // Bytes that the arena may take; 0: as many as it likes. Where it would take more, cheap nodes
-  // are computed again on the way back instead of kept (passes/recompute.h), which changes no bit.
+  // Bytes that the arena may take, beside the block; 0: as many as it likes. Where it would take
+  // more, cheap nodes are computed again on the way back instead of kept (passes/recompute.h),
+  // which changes no bit.
   size_t memory_budget = 0;
   // Whether values with disjoint lives share memory, and results are written in place. Off only to
   // look for faults of the planner.
   bool reuse_memory = true;
+  OutputBlock block = {};
 };
 
 // Where numbers stop being finite in a run.
@@ -67,7 +80,7 @@ class Executor {
   // Fixes the process's thread count (device/threads.h) if nothing has yet. Keeps no reference to
   // `graph`.
   //   graph.status()      when the graph has an error
-  //   kInvalidArgument    the graph has no outputs
+  //   kInvalidArgument    the graph has no outputs, or not those of the block, or these overlap
   //   kUnimplemented      no kernel fits a node; the message names the node and its shapes
   //   kResourceExhausted  there is no memory for its values, or they do not fit into the budget; it
   //                       says how much they take
@@ -85,8 +98,13 @@ class Executor {
 
   // Makes an output be written into the tensor's memory (a gradient bucket, say) instead of memory
   // of the executor's, which may hold what the output is made of before. It must not overlap
-  // anything else that is bound. Same rules as Bind.
+  // anything else that is bound. Same rules as Bind. kInvalidArgument for one of the block's.
   virtual absl::Status BindOutput(std::string_view name, tensor::Tensor& tensor) = 0;
+
+  // Has the outputs of CompileOptions::block written into this memory, aligned as a device::Buffer,
+  // instead of the executor's. A Run overwrites all of it: what no output lies in is undefined
+  // afterwards. Rules as in BindOutput. kInvalidArgument for another size than the block's.
+  virtual absl::Status BindBlock(std::span<std::byte> memory) = 0;
 
   // Has `call` called by every Run, on its thread, as soon as the output is as it will be; the
   // steps behind it run after `call` has returned. It is not called for an output that no step
@@ -114,7 +132,8 @@ class Executor {
   // primitive.
   virtual void SetProfile(Profile* profile) = 0;
 
-  // Bytes of the arena, scratch memory included, and what it would be without reuse.
+  // Bytes of the arena, scratch memory included but not the block, and what it would be without
+  // reuse.
   virtual size_t arena_bytes() const = 0;
   virtual size_t arena_bytes_without_reuse() const = 0;
 

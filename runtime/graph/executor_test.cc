@@ -5,10 +5,12 @@
 #include <numeric>
 #include <optional>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "common/status.h"
+#include "runtime/device/memory.h"
 #include "runtime/graph/autodiff.h"
 #include "runtime/graph/ops.h"
 
@@ -202,6 +204,71 @@ TEST(ExecutorTest, AnOutputThatIsReboundTakesWhatIsOverwrittenInItAlong) {
   ASSERT_TRUE(executor->Run({}).ok());
   EXPECT_THAT(at_call, ::testing::ElementsAre(9, 4, 1, 0)) << "once, when it is complete";
   EXPECT_THAT(first.span<float>(), ::testing::ElementsAre(9, 4, 1, 7));
+}
+
+// (x x) x, where x x lies in the memory of the first output until that is written.
+Graph GraphOfTwoOutputs() {
+  Graph g;
+  const ValueId x = g.Input("x", {4, 4}, DType::kF32);
+  g.MarkOutput("last", MatMul(g, MatMul(g, x, x), x));
+  g.MarkOutput("first", Scale(g, x, 3.0));
+  return g;
+}
+
+TEST(ExecutorTest, OutputsLieInTheBlockThatIsBound) {
+  const Graph g = GraphOfTwoOutputs();
+  const auto executor =
+      MustCompile(g, {.kernels = kernels::Selection::kReference,
+                      .block = {.bytes = 192, .offsets = {{"first", 0}, {"last", 128}}}});
+  EXPECT_EQ(executor->arena_bytes(), 0U) << "the first product lies in the block";
+  const Tensor x = Counting({4, 4});
+  device::Buffer block(192);
+  const auto at = [&](size_t i) { return static_cast<const float*>(block.data()) + i; };
+  ASSERT_TRUE(executor->Bind("x", x).ok());
+  ASSERT_TRUE(executor->BindBlock({static_cast<std::byte*>(block.data()), block.bytes()}).ok());
+  ASSERT_TRUE(executor->Run({}).ok());
+  EXPECT_EQ(executor->Output("first")->raw(), at(0));
+  EXPECT_EQ(executor->Output("last")->raw(), at(32));
+  const auto apart = MustCompile(g, {.kernels = kernels::Selection::kReference});
+  ASSERT_TRUE(apart->Bind("x", x).ok() && apart->Run({}).ok());
+  for (const char* output : {"first", "last"}) {
+    const Tensor got = *executor->Output(output), wanted = *apart->Output(output);
+    EXPECT_THAT(got.span<float>(), ::testing::ElementsAreArray(wanted.span<float>())) << output;
+  }
+}
+
+TEST(ExecutorTest, ABlockThatIsNotBoundIsTheExecutors) {
+  const auto executor = MustCompile(
+      GraphOfTwoOutputs(), {.block = {.bytes = 192, .offsets = {{"first", 0}, {"last", 128}}}});
+  const Tensor x = Counting({4, 4});
+  ASSERT_TRUE(executor->Bind("x", x).ok() && executor->Run({}).ok());
+  EXPECT_EQ(executor->Output("first")->span<float>()[4], 3);
+}
+
+TEST(ExecutorTest, ABlocksOutputsAreNotBoundElsewhereNorToAnotherSize) {
+  const auto executor =
+      MustCompile(GraphOfTwoOutputs(), {.block = {.bytes = 64, .offsets = {{"first", 0}}}});
+  Tensor y({4, 4}, DType::kF32);
+  EXPECT_EQ(Message(executor->BindOutput("first", y)),
+            "output \"first\" lies in the block of outputs, which is bound as a whole");
+  EXPECT_TRUE(executor->BindOutput("last", y).ok());
+  std::vector<std::byte> bytes(128);
+  EXPECT_EQ(Message(executor->BindBlock(bytes)),
+            "the block of outputs has 64 bytes, cannot bind 128");
+}
+
+TEST(ExecutorTest, ABlockWithoutRoomForItsOutputsIsRefused) {
+  const Graph g = GraphOfTwoOutputs();
+  const auto error = [&](const OutputBlock& block) {
+    return Message(Executor::Compile(g, {.block = block}).status());
+  };
+  const auto misfit = [](const char* name) {
+    return fmt::format("the block of outputs: \"{}\" is no output, or does not fit into it", name);
+  };
+  EXPECT_EQ(error({.bytes = 64, .offsets = {{"second", 0}}}), misfit("second"));
+  EXPECT_EQ(error({.bytes = 64, .offsets = {{"first", 64}}}), misfit("first"));
+  EXPECT_EQ(error({.bytes = 128, .offsets = {{"first", 32}}}), misfit("first"));
+  EXPECT_EQ(error({.bytes = 128, .offsets = {{"first", 64}, {"last", 64}}}), misfit("last"));
 }
 
 TEST(ExecutorTest, AValueReadLateKeepsItsMemoryThroughAnAlias) {

@@ -1,7 +1,7 @@
 #include "runtime/graph/plan.h"
 
 #include <algorithm>
-#include <functional>
+#include <iterator>
 #include <map>
 #include <string>
 #include <utility>
@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "common/status.h"
+#include "runtime/device/memory.h"
 #include "runtime/device/threads.h"
 #include "runtime/graph/in_place.h"
 #include "runtime/graph/op_definition.h"
@@ -56,31 +57,73 @@ absl::Status NoteSamples(const Graph& graph, const Node& node, int64_t* samples)
   return absl::OkStatus();
 }
 
+absl::Status CheckBlock(const Graph& graph, const OutputBlock& block) {
+  const auto misfit = [](const std::string& name) {
+    return absl::InvalidArgumentError(
+        fmt::format("the block of outputs: \"{}\" is no output, or does not fit into it", name));
+  };
+  std::map<std::string_view, size_t> sizes;
+  for (const NamedValue& output : graph.outputs())
+    sizes.emplace(output.name, device::AlignUp(graph.spec(output.value).bytes()));
+  std::map<size_t, size_t> ends;  // by where one begins
+  for (const auto& [name, offset] : block.offsets) {
+    const auto size = sizes.find(name);
+    if (size == sizes.end() || !ends.emplace(offset, offset + size->second).second)
+      return misfit(name);
+  }
+  for (const auto& [name, offset] : block.offsets) {
+    const auto here = ends.find(offset), next = std::next(here);
+    const size_t limit = next == ends.end() ? block.bytes : next->first;
+    if (device::AlignUp(offset) != offset || here->second > limit) return misfit(name);
+  }
+  return absl::OkStatus();
+}
+
 // Lifetimes of values and of scratch memory, where values of one root share memory.
 class Lifetimes {
  public:
   Lifetimes(const Plan& plan, const std::vector<int32_t>& roots)
-      : graph_(plan.graph), steps_(plan.steps), roots_(roots), life_of_(roots.size(), -1) {
-    for (const NamedValue& output : graph_.outputs()) outputs_.push_back(output.value.index);
+      : graph_(plan.graph),
+        steps_(plan.steps),
+        roots_(roots),
+        life_of_(roots.size(), -1),
+        block_{.bytes = plan.block.bytes} {
+    for (const NamedValue& output : graph_.outputs()) outputs_.emplace(output.value.index, end());
     for (size_t step = 0; step < steps_.size(); ++step) AddStep(static_cast<int32_t>(step));
+    AddTenants(plan.block);
   }
 
-  ArenaPlan Place(bool reuse) const { return PlanArena(lives_, reuse); }
+  ArenaPlan PlaceAll(bool reuse) const { return PlanArena(lives_, reuse, block_); }
 
   // Notes in the plan where everything lies then.
   void Note(ArenaPlan arena, Plan* plan) const {
+    const auto place_of = [&](size_t life) {
+      return Place{.offset = arena.offsets[life], .in_block = arena.in_block[life]};
+    };
     plan->roots = roots_;
-    plan->offsets.assign(life_of_.size(), 0);
+    plan->places.assign(life_of_.size(), {});
     for (size_t v = 0; v < life_of_.size(); ++v) {
-      if (life_of_[v] >= 0) plan->offsets[v] = arena.offsets[static_cast<size_t>(life_of_[v])];
+      if (life_of_[v] >= 0) plan->places[v] = place_of(static_cast<size_t>(life_of_[v]));
     }
-    for (size_t s = 0; s < steps_.size(); ++s)
-      plan->steps[s].scratch_offset = arena.offsets[scratch_life_[s]];
+    for (size_t s = 0; s < steps_.size(); ++s) plan->steps[s].scratch = place_of(scratch_life_[s]);
     plan->arena = std::move(arena);
   }
 
  private:
   int32_t RootOf(ValueId value) const { return roots_[static_cast<size_t>(value.index)]; }
+  int32_t end() const { return static_cast<int32_t>(steps_.size()); }
+
+  // An output keeps its place from when something is first written there.
+  void AddTenants(const OutputBlock& block) {
+    for (const NamedValue& output : graph_.outputs()) {
+      const auto place = block.offsets.find(output.name);
+      if (place == block.offsets.end()) continue;
+      block_.tenants.push_back({.offset = place->second,
+                                .life = {.bytes = graph_.spec(output.value).bytes(),
+                                         .first = outputs_.at(output.value.index),
+                                         .last = end()}});
+    }
+  }
 
   void AddStep(int32_t step) {
     const PlannedStep& planned = steps_[static_cast<size_t>(step)];
@@ -91,7 +134,10 @@ class Lifetimes {
     }
     for (const ValueId output : node.outputs) {
       const int32_t root = RootOf(output);
-      if (std::ranges::find(outputs_, root) != outputs_.end()) continue;
+      if (const auto written = outputs_.find(root); written != outputs_.end()) {
+        written->second = std::min(written->second, step);
+        continue;
+      }
       // What is written in place lives on where it was.
       if (root != output.index) continue;
       life_of_[static_cast<size_t>(root)] = static_cast<int32_t>(lives_.size());
@@ -104,10 +150,11 @@ class Lifetimes {
   const Graph& graph_;
   const std::vector<PlannedStep>& steps_;
   const std::vector<int32_t> roots_;
-  std::vector<int32_t> outputs_;
+  std::map<int32_t, int32_t> outputs_;  // by value: the first step that writes where it lies
   std::vector<int32_t> life_of_;  // by value: index into lives_, or -1 when it is not in the arena
   std::vector<Lifetime> lives_;
   std::vector<size_t> scratch_life_;  // by step
+  Block block_;
 };
 
 // Places all values in one arena. What lives longer for having been joined may leave gaps, so both
@@ -115,12 +162,12 @@ class Lifetimes {
 void PlaceValues(bool reuse, Plan* plan) {
   const std::vector<int32_t> roots = Roots(plan->graph);
   const Lifetimes apart(*plan, roots);
-  ArenaPlan arena = apart.Place(/*reuse=*/false);
+  ArenaPlan arena = apart.PlaceAll(/*reuse=*/false);
   plan->bytes_without_reuse = arena.bytes;
   if (!reuse) return apart.Note(std::move(arena), plan);
-  arena = apart.Place(/*reuse=*/true);
+  arena = apart.PlaceAll(/*reuse=*/true);
   const Lifetimes joined(*plan, ShareInPlace(plan->graph, plan->steps, roots));
-  ArenaPlan in_place = joined.Place(/*reuse=*/true);
+  ArenaPlan in_place = joined.PlaceAll(/*reuse=*/true);
   if (in_place.bytes <= arena.bytes) return joined.Note(std::move(in_place), plan);
   apart.Note(std::move(arena), plan);
 }
@@ -130,7 +177,8 @@ using Prepared = std::map<std::string, std::unique_ptr<kernels::Primitive>, std:
 
 absl::StatusOr<Plan> PlanOf(Graph graph, const CompileOptions& options, Prepared prepared) {
   RM_RETURN_IF_ERROR(graph.status());
-  Plan plan{.graph = std::move(graph)};
+  RM_RETURN_IF_ERROR(CheckBlock(graph, options.block));
+  Plan plan{.graph = std::move(graph), .block = options.block};
   const Uses uses(plan.graph);
   for (size_t i = 0; i < plan.graph.nodes().size(); ++i) {
     const Node& node = plan.graph.nodes()[i];
@@ -155,7 +203,7 @@ absl::StatusOr<Plan> WithinBudget(Plan plan, const CompileOptions& options) {
     scratch[static_cast<size_t>(step.node)] = step.primitive->scratch_bytes();
     prepared.emplace(plan.graph.node(step.node).name, std::move(step.primitive));
   }
-  RM_ASSIGN_OR_RETURN(Graph graph, Recompute(plan.graph, scratch, options.memory_budget));
+  RM_ASSIGN_OR_RETURN(Graph graph, Recompute(plan.graph, scratch, options));
   return PlanOf(std::move(graph), options, std::move(prepared));
 }
 

@@ -16,21 +16,28 @@
 
 namespace ringmaster::graph {
 
+// A place in the arena, or in the block of outputs.
+struct Place {
+  size_t offset = 0;
+  bool in_block = false;
+};
+
 struct PlannedStep {
   int32_t node = -1;
   std::unique_ptr<kernels::Primitive> primitive;
-  size_t scratch_offset = 0;
+  Place scratch;
 };
 
 struct Plan {
   // What is run: the graph that was planned, after the passes.
   Graph graph;
+  OutputBlock block;
   std::vector<PlannedStep> steps;
   // By value: the value whose memory it uses. Itself, unless an alias op made it, it is written in
   // place, or it lies where an output will that is made of it in place (in_place.h).
   std::vector<int32_t> roots;
-  // By value: its offset in the arena, for computed roots that are no outputs.
-  std::vector<size_t> offsets;
+  // By value: where it lies, for computed roots that are no outputs.
+  std::vector<Place> places;
   ArenaPlan arena;
   size_t bytes_without_reuse = 0;
   // How many sample positions a run needs; 0 when no node draws random numbers.

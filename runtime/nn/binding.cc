@@ -38,6 +38,13 @@ absl::Status BindGradients(const Model& model, std::span<float> gradients,
   return absl::OkStatus();
 }
 
+graph::OutputBlock GradientBlock(const Model& model) {
+  graph::OutputBlock block{.bytes = model.parameter_floats * sizeof(float)};
+  for (const Parameter& parameter : model.parameters)
+    block.offsets.emplace(parameter.gradient, parameter.offset * sizeof(float));
+  return block;
+}
+
 absl::Status BindStatistics(const Model& model, std::span<float> statistics,
                             graph::Executor& executor) {
   for (const State& state : model.states) {

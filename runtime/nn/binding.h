@@ -23,6 +23,9 @@ absl::Status BindStates(const Model& model, std::span<float> states, graph::Exec
 absl::Status BindGradients(const Model& model, std::span<float> gradients,
                            graph::Executor& executor);
 
+// Gradients as one block of outputs, laid out as in `gradients` above.
+graph::OutputBlock GradientBlock(const Model& model);
+
 // The shard's statistics are written to `statistics` (model.state_floats). For training graphs.
 absl::Status BindStatistics(const Model& model, std::span<float> statistics,
                             graph::Executor& executor);

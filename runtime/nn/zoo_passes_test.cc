@@ -13,6 +13,7 @@
 #include "common/networks.h"
 #include "common/status.h"
 #include "runtime/graph/executor.h"
+#include "runtime/nn/binding.h"
 #include "runtime/nn/initialise.h"
 #include "runtime/nn/zoo.h"
 #include "runtime/tensor/random.h"
@@ -125,6 +126,17 @@ TEST_P(ZooPassesTest, SharedMemoryLeavesEveryBitOfThreeStepsAsItIs) {
     shared.Step();
     apart.Step();
     ExpectSameOutputs(model, shared, apart);
+  }
+}
+
+TEST_P(ZooPassesTest, ValuesInTheGradientsMemoryLeaveEveryBitOfThreeStepsAsItIs) {
+  const Model model = SmallModel(GetParam());
+  Training beside(model, {}), within(model, {.block = GradientBlock(model)});
+  EXPECT_LE(within.executor().arena_bytes(), beside.executor().arena_bytes());
+  for (int step = 0; step < 3; ++step) {
+    within.Step();
+    beside.Step();
+    ExpectSameOutputs(model, within, beside);
   }
 }
 

@@ -1,5 +1,6 @@
 #include "runtime/train/shard_runner.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "common/status.h"
@@ -28,7 +29,7 @@ absl::StatusOr<ShardRunner::Prepared*> ShardRunner::PreparedFor(int64_t samples)
   RM_RETURN_IF_ERROR(executor.Bind(nn::kInputs, made.inputs));
   RM_RETURN_IF_ERROR(executor.Bind(nn::kLabels, made.labels));
   RM_RETURN_IF_ERROR(nn::BindParameters(model, weights_, executor));
-  RM_RETURN_IF_ERROR(nn::BindGradients(model, out.gradients(), executor));
+  RM_RETURN_IF_ERROR(executor.BindBlock(std::as_writable_bytes(out.gradients())));
   RM_RETURN_IF_ERROR(nn::BindStatistics(model, out.statistics(), executor));
   for (size_t i = 0; i < model.parameters.size(); ++i) {
     RM_RETURN_IF_ERROR(
@@ -37,14 +38,20 @@ absl::StatusOr<ShardRunner::Prepared*> ShardRunner::PreparedFor(int64_t samples)
   return &prepared_.emplace(samples, std::move(made)).first->second;
 }
 
-// Backward goes from the last parameter to the first, not always strictly.
+// Backward goes from the last parameter to the first, not always strictly. Behind a gradient, up to
+// the next, other values have been.
 void ShardRunner::Complete(size_t parameter) {
+  const std::vector<nn::Parameter>& all = workload_.layout().parameters;
+  const size_t end = all[parameter].offset + static_cast<size_t>(all[parameter].shape.elements());
+  const size_t next =
+      parameter + 1 < all.size() ? all[parameter + 1].offset : workload_.layout().parameter_floats;
+  std::fill_n(contribution_.span().data() + end, next - end, 0.0F);
   if (*ready_ == nullptr) return;
   complete_[parameter] = true;
   const size_t before = complete_from_;
   while (complete_from_ > 0 && complete_[complete_from_ - 1]) --complete_from_;
   if (complete_from_ == before) return;
-  (*ready_)(contribution_.span(), workload_.layout().parameters[complete_from_].offset);
+  (*ready_)(contribution_.span(), all[complete_from_].offset);
 }
 
 absl::StatusOr<ShardRunner::Prepared*> ShardRunner::FilledWith(std::span<const uint32_t> samples) {

@@ -13,6 +13,7 @@
 #include "runtime/data/sample_stream.h"
 #include "runtime/device/threads.h"
 #include "runtime/graph/requirements.h"
+#include "runtime/nn/binding.h"
 #include "runtime/train/custom.h"
 
 namespace ringmaster::train {
@@ -102,7 +103,8 @@ absl::Status Workload::CheckModel(kernels::Selection kernels,
 
 graph::CompileOptions Workload::StepOptions(kernels::Selection kernels) const {
   return {.kernels = kernels,
-          .memory_budget = static_cast<size_t>(config_->step_memory_bytes.value_or(0))};
+          .memory_budget = static_cast<size_t>(config_->step_memory_bytes.value_or(0)),
+          .block = nn::GradientBlock(layout_)};
 }
 
 // Weights, one shard's gradients and all shards' sum, and what a step computes in between; more may

@@ -56,7 +56,8 @@ class Workload {
   // off.
   absl::StatusOr<nn::Model> Build(nn::Mode mode, int64_t batch, bool gradients = true) const;
 
-  // How a shard's step is compiled: with these kernels, in the memory that the job gives it.
+  // How a shard's step is compiled: with these kernels, in the memory that the job gives it, with
+  // all gradients in one block. After CheckModel.
   graph::CompileOptions StepOptions(kernels::Selection kernels) const;
 
   const training::v1alpha1::TrainerConfig& config() const { return *config_; }

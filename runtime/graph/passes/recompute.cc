@@ -53,9 +53,9 @@ constexpr size_t kMostDrops = 4;
 // graph's.
 class Schedule {
  public:
-  Schedule(const Graph& graph, std::span<const size_t> scratch);
+  Schedule(const Graph& graph, std::span<const size_t> scratch, const OutputBlock& block);
 
-  // Bytes that are held at once, at most, and what an arena for them takes.
+  // Bytes that are held at once, at most, and what an arena for them takes beside the block.
   size_t peak_bytes() const { return held_[peak_]; }
   size_t ArenaBytes() const;
   // Drops one value during the step that holds most. False where there is none to drop.
@@ -106,6 +106,7 @@ class Schedule {
 
   const Graph& graph_;
   const std::span<const size_t> scratch_;
+  const OutputBlock& block_;
   std::vector<Item> items_;
   std::vector<int32_t> like_;   // by value: the graph's value that it equals
   std::vector<int32_t> roots_;  // by value: the one whose memory it uses
@@ -116,8 +117,8 @@ class Schedule {
   size_t drops_ = 0;
 };
 
-Schedule::Schedule(const Graph& graph, std::span<const size_t> scratch)
-    : graph_(graph), scratch_(scratch) {
+Schedule::Schedule(const Graph& graph, std::span<const size_t> scratch, const OutputBlock& block)
+    : graph_(graph), scratch_(scratch), block_(block) {
   const Uses uses(graph);
   for (size_t i = 0; i < graph.values().size(); ++i) {
     const auto value = static_cast<int32_t>(i);
@@ -183,7 +184,16 @@ size_t Schedule::ArenaBytes() const {
     const auto now = static_cast<int32_t>(i);
     lifetimes.push_back({ScratchOf(items_[i]), now, now});
   }
-  return PlanArena(lifetimes).bytes;
+  Block block{.bytes = block_.bytes};
+  for (const NamedValue& output : graph_.outputs()) {
+    const auto place = block_.offsets.find(output.name);
+    if (place == block_.offsets.end()) continue;
+    block.tenants.push_back({.offset = place->second,
+                             .life = {.bytes = graph_.spec(output.value).bytes(),
+                                      .first = LifeOf(output.value.index).first,
+                                      .last = static_cast<int32_t>(items_.size())}});
+  }
+  return PlanArena(lifetimes, /*reuse=*/true, block).bytes;
 }
 
 bool Schedule::IsCheap(const Item& item) const {
@@ -317,10 +327,10 @@ std::string Bytes(size_t bytes) {
 }  // namespace
 
 absl::StatusOr<Graph> Recompute(const Graph& graph, std::span<const size_t> scratch,
-                                size_t budget) {
-  Schedule schedule(graph, scratch);
-  const size_t before = schedule.ArenaBytes();
-  while (schedule.peak_bytes() > budget || schedule.ArenaBytes() > budget) {
+                                const CompileOptions& options) {
+  Schedule schedule(graph, scratch, options.block);
+  const size_t before = schedule.ArenaBytes(), budget = options.memory_budget;
+  while (schedule.peak_bytes() > budget + options.block.bytes || schedule.ArenaBytes() > budget) {
     if (schedule.DropOne()) continue;
     return absl::ResourceExhaustedError(fmt::format(
         "a step's values take {} bytes, {} where what is cheap is computed again; the budget is {}",

@@ -84,6 +84,22 @@ TEST(RecomputeTest, ABudgetIsKeptAndNoBitChanges) {
   EXPECT_EQ(OutputsOf(g, small), OutputsOf(g, {}));
 }
 
+TEST(RecomputeTest, ABudgetIsThatOfTheArenaBesideTheOutputsBlock) {
+  Graph g;
+  BuildLayers(g, 8);
+  CompileOptions beside{.block = {.bytes = g.outputs().size() * sizeof(float) * 32 * 32}};
+  for (const NamedValue& output : g.outputs())
+    beside.block.offsets.emplace(output.name,
+                                 beside.block.offsets.size() * sizeof(float) * 32 * 32);
+  const size_t whole = ArenaOf(g, beside);
+  EXPECT_LT(whole, ArenaOf(g, {}));
+  CompileOptions small = beside;
+  small.memory_budget = whole * 3 / 4;
+  EXPECT_LE(ArenaOf(g, small), small.memory_budget);
+  EXPECT_EQ(OutputsOf(g, small), OutputsOf(g, {}));
+  EXPECT_EQ(OutputsOf(g, beside), OutputsOf(g, {}));
+}
+
 TEST(RecomputeTest, WithRoomEnoughNothingIsComputedTwice) {
   Graph g;
   BuildLayers(g, 4);
