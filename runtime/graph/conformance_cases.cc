@@ -281,6 +281,22 @@ ValueId BatchNormWideImages(CaseBuilder& b) {
 ValueId BatchNormFeatures(CaseBuilder& b) {
   return BatchNorm(b.graph(), b.Var({8, 5}), b.Var({5}), b.Var({5}), 1e-3).y;
 }
+// As Recompute makes it. It has no gradient, so it is seen through a factor that has one.
+ValueId NormAgain(CaseBuilder& b, const Shape& shape, bool plus) {
+  const Shape channels({shape.dim(1)});
+  std::vector<ValueId> inputs = {b.Fixed(shape), b.Fixed(channels), b.Fixed(channels),
+                                 b.Fixed(channels), b.Positive(channels)};
+  if (plus) inputs.push_back(b.Fixed(shape));
+  const auto again = b.graph().Add("batch_norm_again", {{"epsilon", 1e-5}, {"relu", int64_t{1}}},
+                                   inputs, 1, "again");
+  return Multiply(b.graph(), b.Var(shape), again[0]);
+}
+ValueId BatchNormAgain(CaseBuilder& b) {
+  return NormAgain(b, {4, 3, 3, 5}, false);
+}
+ValueId BatchNormPlusAgain(CaseBuilder& b) {
+  return NormAgain(b, {3, 2, 4, 4}, true);
+}
 ValueId BatchNormInferenceCase(CaseBuilder& b) {
   return BatchNormInference(b.graph(), b.Var({4, 3, 2, 3}), b.Var({3}), b.Var({3}), b.Fixed({3}),
                             b.Positive({3}), 1e-5);
@@ -538,6 +554,8 @@ const std::vector<Case>& ConformanceCases() {
       {"BatchNormImages", BatchNormImages},
       {"BatchNormWideImages", BatchNormWideImages},
       {"BatchNormFeatures", BatchNormFeatures},
+      {"BatchNormAgain", BatchNormAgain},
+      {"BatchNormPlusAgain", BatchNormPlusAgain},
       {"BatchNormInference", BatchNormInferenceCase},
       {"LayerNormRows", LayerNormRows},
       {"LayerNormSequences", LayerNormSequences},

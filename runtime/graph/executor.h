@@ -62,6 +62,9 @@ struct CompileOptions {
   // more, cheap nodes are computed again on the way back instead of kept (passes/recompute.h),
   // which changes no bit.
   size_t memory_budget = 0;
+  // Where the arena would take more than so many bytes, that is done unasked as long as it costs
+  // about a hundredth of the step's time; less is not worth any.
+  size_t recompute_from = size_t{64} << 20;
   // Whether values with disjoint lives share memory, and results are written in place. Off only to
   // look for faults of the planner.
   bool reuse_memory = true;

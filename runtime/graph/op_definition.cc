@@ -18,6 +18,7 @@ constexpr std::array kOps = {
     &kAvgPool2dGrad,
     &kBatchMatMul,
     &kBatchNorm,
+    &kBatchNormAgain,
     &kBatchNormGrad,
     &kBatchNormInference,
     &kBatchNormInferenceGrad,

@@ -196,7 +196,7 @@ absl::StatusOr<Plan> PlanOf(Graph graph, const CompileOptions& options, Prepared
 }
 
 // The plan of the same with less memory.
-absl::StatusOr<Plan> WithinBudget(Plan plan, const CompileOptions& options) {
+absl::StatusOr<Plan> WithLess(Plan plan, const CompileOptions& options) {
   std::vector<size_t> scratch(plan.graph.nodes().size(), 0);
   Prepared prepared;
   for (PlannedStep& step : plan.steps) {
@@ -215,8 +215,9 @@ absl::StatusOr<Plan> MakePlan(const Graph& original, const CompileOptions& optio
     return absl::InvalidArgumentError("the graph has no outputs: nothing to run");
   device::AdoptThreadCount();
   RM_ASSIGN_OR_RETURN(Plan plan, PlanOf(Optimise(original, options), options, {}));
-  if (options.memory_budget == 0 || plan.arena.bytes <= options.memory_budget) return plan;
-  return WithinBudget(std::move(plan), options);
+  const bool fits = options.memory_budget == 0 || plan.arena.bytes <= options.memory_budget;
+  if (fits && plan.arena.bytes <= options.recompute_from) return plan;
+  return WithLess(std::move(plan), options);
 }
 
 }  // namespace ringmaster::graph

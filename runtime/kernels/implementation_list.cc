@@ -47,6 +47,7 @@ constexpr std::array kLines = {
     OneDnnThen("avg_pool2d_grad", onednn::AvgPool2dGrad, reference::AvgPool2dGrad),
     OneDnnThen("batch_matmul", onednn::BatchMatMul, reference::BatchMatMul),
     VectorThen("batch_norm", vector::BatchNorm, reference::BatchNorm),
+    VectorThen("batch_norm_again", vector::BatchNormAgain, reference::BatchNormAgain),
     VectorThen("batch_norm_grad", vector::BatchNormGrad, reference::BatchNormGrad),
     Only("batch_norm_inference", reference::BatchNormInference),
     Only("batch_norm_inference_grad", reference::BatchNormInferenceGrad),

@@ -140,6 +140,17 @@ TEST_P(ZooPassesTest, ValuesInTheGradientsMemoryLeaveEveryBitOfThreeStepsAsItIs)
   }
 }
 
+TEST_P(ZooPassesTest, WhatIsComputedAgainUnaskedLeavesEveryBitOfThreeStepsAsItIs) {
+  const Model model = SmallModel(GetParam());
+  Training again(model, {.recompute_from = 0}), kept(model, {});
+  EXPECT_LE(again.executor().arena_bytes(), kept.executor().arena_bytes());
+  for (int step = 0; step < 3; ++step) {
+    again.Step();
+    kept.Step();
+    ExpectSameOutputs(model, again, kept);
+  }
+}
+
 std::string TestNameOf(std::string_view network) {
   std::string name(network);
   std::erase(name, '-');

@@ -13,6 +13,7 @@ extern const OpDefinition kAvgPool2d;
 extern const OpDefinition kAvgPool2dGrad;
 extern const OpDefinition kBatchMatMul;
 extern const OpDefinition kBatchNorm;
+extern const OpDefinition kBatchNormAgain;
 extern const OpDefinition kBatchNormGrad;
 extern const OpDefinition kBatchNormInference;
 extern const OpDefinition kBatchNormInferenceGrad;

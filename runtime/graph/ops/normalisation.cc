@@ -37,6 +37,16 @@ Specs InferBatchNorm(const InferContext& context) {
   return std::vector{context.inputs[0], statistic, statistic};
 }
 
+// With "relu" and an addend as batch_norm has them.
+Specs InferBatchNormAgain(const InferContext& context) {
+  if (context.inputs.size() == 6) {
+    RM_RETURN_IF_ERROR(CheckShape(context, 5, context.inputs[0].shape, "the addend"));
+    return InferBatchNormAgain({context.attributes, context.inputs.first(5)});
+  }
+  RM_RETURN_IF_ERROR(CheckChannels(context, 5));
+  return std::vector{context.inputs[0]};
+}
+
 Specs InferBatchNormInference(const InferContext& context) {
   RM_RETURN_IF_ERROR(CheckChannels(context, 5));
   return std::vector{context.inputs[0]};
@@ -87,6 +97,9 @@ void LayerNormGradient(GradientContext& c) {
 }  // namespace
 
 constinit const OpDefinition kBatchNorm{"batch_norm", 3, InferBatchNorm, BatchNormGradient};
+// (x, gamma, beta, mean, variance[, addend]) -> y with the bits of the batch_norm that made the
+// statistics, without another pass for them. passes/recompute.cc makes nodes of this kind.
+constinit const OpDefinition kBatchNormAgain{"batch_norm_again", 1, InferBatchNormAgain, nullptr};
 // (x, gamma, mean, variance, dy), or with the attribute "relu", where dy is the gradient of the
 // positive part, (x, gamma, mean, variance, dy, beta).
 constinit const OpDefinition kBatchNormGrad{"batch_norm_grad", 3, InferNormGrad, nullptr};

@@ -89,6 +89,9 @@ class LayoutChoice {
     if (op == "batch_norm") {
       return node.inputs.size() == 4 ? Images{{0, 3}, is_image} : Images{{0}, is_image};
     }
+    if (op == "batch_norm_again") {
+      return node.inputs.size() == 6 ? Images{{0, 5}, is_image} : Images{{0}, is_image};
+    }
     if (op == "batch_norm_grad") return {{0, 4}, is_image};
     if (op == "concat" && node.attributes.Int("axis") == 1) return {all, is_image};
     if (op == "slice" && KeepsWholeBlocks(node)) return {{0}, is_image};

@@ -14,7 +14,8 @@
 
 namespace ringmaster::graph {
 
-// The same graph, in which nodes "again/<name>" compute what nodes before them have computed, so
+// The same graph, in which nodes "again/<name>" compute what nodes before them have computed: where
+// its values take more than the options' `recompute_from`, as long as that costs little, and so
 // that its values fit into an arena of the options' budget, beside the block. Each is the one that
 // saves most, for the bytes that it touches, where most is held, together with what it reads if
 // that is gone too: never a convolution, a product or attention, nor what would have to be held

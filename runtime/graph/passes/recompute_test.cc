@@ -1,5 +1,6 @@
 #include "runtime/graph/passes/recompute.h"
 
+#include <algorithm>
 #include <numeric>
 #include <string>
 #include <vector>
@@ -9,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "runtime/graph/autodiff.h"
+#include "runtime/graph/dump.h"
 #include "runtime/graph/executor.h"
 #include "runtime/graph/op_definition.h"
 #include "runtime/graph/ops.h"
@@ -98,6 +100,50 @@ TEST(RecomputeTest, ABudgetIsThatOfTheArenaBesideTheOutputsBlock) {
   EXPECT_LE(ArenaOf(g, small), small.memory_budget);
   EXPECT_EQ(OutputsOf(g, small), OutputsOf(g, {}));
   EXPECT_EQ(OutputsOf(g, beside), OutputsOf(g, {}));
+}
+
+int64_t CountOfAgain(const std::vector<std::string>& names) {
+  return std::ranges::count_if(names,
+                               [](const std::string& name) { return name.starts_with("again/"); });
+}
+
+TEST(RecomputeTest, UnaskedLittleIsComputedAgainAndOnlyWhereMuchIsHeld) {
+  constexpr int kLayers = 40;
+  Graph g;
+  BuildLayers(g, kLayers);
+  const CompileOptions unasked{.recompute_from = ArenaOf(g, {}) - 1};
+  EXPECT_EQ(CountOfAgain(NamesOf(g, {})), 0);
+  EXPECT_EQ(CountOfAgain(NamesOf(g, {.recompute_from = ArenaOf(g, {})})), 0);
+  // GELU and dropout touch a quarter of what their layer touches on both ways, and count half of
+  // that; a fiftieth may be touched again, so a sixth of the layers' are.
+  const int64_t again = CountOfAgain(NamesOf(g, unasked));
+  EXPECT_GT(again, kLayers / 10);
+  EXPECT_LE(again, kLayers / 2);
+  EXPECT_LT(ArenaOf(g, unasked), ArenaOf(g, {}));
+  EXPECT_EQ(OutputsOf(g, unasked), OutputsOf(g, {}));
+}
+
+TEST(RecomputeTest, ABatchNormIsComputedAgainFromTheStatisticsThatItHas) {
+  Graph g;
+  ValueId x = g.Input("x", {64, 32}, DType::kF32);
+  std::vector<ValueId> weights;
+  for (int i = 0; i < 8; ++i) {
+    weights.push_back(g.Parameter(fmt::format("w{}", i), {32, 32}, DType::kF32));
+    const ValueId gamma = g.Parameter(fmt::format("gamma{}", i), {32}, DType::kF32),
+                  beta = g.Parameter(fmt::format("beta{}", i), {32}, DType::kF32);
+    x = Linear(g, x, weights.back(), ValueId{});
+    x = Relu(g, BatchNorm(g, x, gamma, beta, 1e-5, fmt::format("bn{}", i)).y);
+  }
+  const auto gradients = Differentiate(g, SumAll(g, x), weights);
+  ASSERT_TRUE(gradients.ok()) << gradients.status();
+  for (size_t i = 0; i < weights.size(); ++i)
+    g.MarkOutput(fmt::format("grad{}", i), (*gradients)[i]);
+  const CompileOptions small{.memory_budget = ArenaOf(g, {}) * 3 / 4};
+  const auto dump = DumpPlan(g, small);
+  ASSERT_TRUE(dump.ok()) << dump.status();
+  EXPECT_THAT(dump->text, ::testing::ContainsRegex("again/[^ ]*: batch_norm_again by"));
+  EXPECT_THAT(dump->text, ::testing::Not(::testing::ContainsRegex("again/[^ ]*: batch_norm by")));
+  EXPECT_EQ(OutputsOf(g, small), OutputsOf(g, {}));
 }
 
 TEST(RecomputeTest, WithRoomEnoughNothingIsComputedTwice) {

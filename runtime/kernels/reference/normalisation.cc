@@ -63,39 +63,63 @@ Affine<T> BatchAffine(T gamma, T beta, T mean, T variance, double epsilon) {
   return {gamma, beta, mean, 1.0 / std::sqrt(static_cast<double>(variance) + epsilon)};
 }
 
-// (x, gamma, beta) -> (y, mean, variance), with an addend and ReLU where the node has them.
+// How batch norm's result follows from statistics, with an addend, behind the other inputs, and
+// ReLU where the node has them.
 template <typename T>
-class BatchNormKernel : public ChannelKernel {
- public:
-  explicit BatchNormKernel(const NodeSpec& node)
+class NormaliseKernel : public ChannelKernel {
+ protected:
+  NormaliseKernel(const NodeSpec& node, size_t addend)
       : ChannelKernel(node),
-        has_addend_(node.inputs.size() == 4),
+        addend_(static_cast<int>(addend)),
+        has_addend_(node.inputs.size() > addend),
         relu_(node.attributes.Int("relu") != 0) {}
 
-  void Run(const Arguments& a) override {
-    const T *x = a.in<T>(0), *gamma = a.in<T>(1), *beta = a.in<T>(2);
-    const T* addend = has_addend_ ? a.in<T>(3) : nullptr;
-    T *y = a.out<T>(0), *means = a.out<T>(1), *variances = a.out<T>(2);
-    ForChannels([&](int64_t c) {
-      const double mean = SumChannel(c, [&](int64_t i) { return x[i]; }) / count();
-      const double variance = SumChannel(c,
-                                         [&](int64_t i) {
-                                           const double d = static_cast<double>(x[i]) - mean;
-                                           return d * d;
-                                         }) /
-                              count();
-      means[c] = static_cast<T>(mean);
-      variances[c] = static_cast<T>(variance);
-      const auto f = BatchAffine(gamma[c], beta[c], means[c], variances[c], epsilon_);
-      ForElements(c, [&](int64_t i) {
-        const T sum = f(x[i]) + (addend != nullptr ? addend[i] : T(0));
-        y[i] = relu_ ? ReluBody()(sum) : sum;
-      });
+  void Normalise(const Arguments& a, int64_t c, T mean, T variance) const {
+    const T *x = a.in<T>(0), *addend = has_addend_ ? a.in<T>(addend_) : nullptr;
+    T* y = a.out<T>(0);
+    const auto f = BatchAffine(a.in<T>(1)[c], a.in<T>(2)[c], mean, variance, epsilon_);
+    ForElements(c, [&](int64_t i) {
+      const T sum = f(x[i]) + (addend != nullptr ? addend[i] : T(0));
+      y[i] = relu_ ? ReluBody()(sum) : sum;
     });
   }
 
  private:
+  int addend_;
   bool has_addend_, relu_;
+};
+
+// (x, gamma, beta[, addend]) -> (y, mean, variance).
+template <typename T>
+class BatchNormKernel : public NormaliseKernel<T> {
+ public:
+  explicit BatchNormKernel(const NodeSpec& node) : NormaliseKernel<T>(node, 3) {}
+
+  void Run(const Arguments& a) override {
+    const T* x = a.in<T>(0);
+    T *means = a.out<T>(1), *variances = a.out<T>(2);
+    this->ForChannels([&](int64_t c) {
+      const double mean = this->SumChannel(c, [&](int64_t i) { return x[i]; }) / this->count();
+      const double variance = this->SumChannel(c, [&](int64_t i) {
+        const double d = static_cast<double>(x[i]) - mean;
+        return d * d;
+      }) / this->count();
+      means[c] = static_cast<T>(mean);
+      variances[c] = static_cast<T>(variance);
+      this->Normalise(a, c, means[c], variances[c]);
+    });
+  }
+};
+
+// (x, gamma, beta, mean, variance[, addend]) -> y.
+template <typename T>
+class BatchNormAgainKernel : public NormaliseKernel<T> {
+ public:
+  explicit BatchNormAgainKernel(const NodeSpec& node) : NormaliseKernel<T>(node, 5) {}
+
+  void Run(const Arguments& a) override {
+    this->ForChannels([&](int64_t c) { this->Normalise(a, c, a.in<T>(3)[c], a.in<T>(4)[c]); });
+  }
 };
 
 // (x, gamma, beta, mean, variance) -> y.
@@ -262,6 +286,9 @@ class LayerNormGradKernel : public RowKernel {
 
 std::unique_ptr<Primitive> BatchNorm(const NodeSpec& node) {
   return MakeReal<BatchNormKernel>(node);
+}
+std::unique_ptr<Primitive> BatchNormAgain(const NodeSpec& node) {
+  return MakeReal<BatchNormAgainKernel>(node);
 }
 std::unique_ptr<Primitive> BatchNormGrad(const NodeSpec& node) {
   return MakeReal<BatchNormGradKernel>(node);

@@ -49,13 +49,43 @@ class ChannelKernel : public VectorPrimitive {
   const double epsilon_;
 };
 
-// (x, gamma, beta) -> (y, mean, variance), with an addend and ReLU where the node has them.
-class BatchNormKernel : public ChannelKernel {
- public:
-  explicit BatchNormKernel(const NodeSpec& node)
+// How batch norm's result follows from statistics, with an addend, behind the other inputs, and
+// ReLU where the node has them.
+class NormaliseKernel : public ChannelKernel {
+ protected:
+  NormaliseKernel(const NodeSpec& node, size_t addend)
       : ChannelKernel(node),
-        has_addend_(node.inputs.size() == 4),
+        addend_(static_cast<int>(addend)),
+        has_addend_(node.inputs.size() > addend),
         relu_(node.attributes.Int("relu") != 0) {}
+
+  void Normalise(const Arguments& a, int64_t c, float mean, float variance) const {
+    const BatchAffine f(a.in<float>(1)[c], a.in<float>(2)[c], mean, variance, epsilon_);
+    ForRuns(c, [&](int64_t at) {
+      const float* x = a.in<float>(0) + at;
+      float* y = a.out<float>(0) + at;
+      const int64_t plane = plane_;
+#pragma GCC ivdep
+      for (int64_t i = 0; i < plane; ++i) y[i] = std::fma(x[i], f.slope, f.offset);
+      if (has_addend_) {
+        const float* addend = a.in<float>(addend_) + at;
+#pragma GCC ivdep
+        for (int64_t i = 0; i < plane; ++i) y[i] += addend[i];
+      }
+      if (!relu_) return;
+      for (int64_t i = 0; i < plane; ++i) y[i] = y[i] <= 0.0F ? 0.0F : y[i];
+    });
+  }
+
+ private:
+  const int addend_;
+  const bool has_addend_, relu_;
+};
+
+// (x, gamma, beta[, addend]) -> (y, mean, variance).
+class BatchNormKernel : public NormaliseKernel {
+ public:
+  explicit BatchNormKernel(const NodeSpec& node) : NormaliseKernel(node, 3) {}
 
   bool MayOverwrite(int input, int output) const override { return input == 0 && output == 0; }
 
@@ -80,29 +110,21 @@ class BatchNormKernel : public ChannelKernel {
                  kept_variance = static_cast<float>(squares / count());
       a.out<float>(1)[c] = kept_mean;
       a.out<float>(2)[c] = kept_variance;
-      Apply(a, c, {a.in<float>(1)[c], a.in<float>(2)[c], kept_mean, kept_variance, epsilon_});
+      Normalise(a, c, kept_mean, kept_variance);
     });
   }
+};
 
- private:
-  void Apply(const Arguments& a, int64_t c, const BatchAffine& f) const {
-    ForRuns(c, [&](int64_t at) {
-      const float* x = a.in<float>(0) + at;
-      float* y = a.out<float>(0) + at;
-      const int64_t plane = plane_;
-#pragma GCC ivdep
-      for (int64_t i = 0; i < plane; ++i) y[i] = std::fma(x[i], f.slope, f.offset);
-      if (has_addend_) {
-        const float* addend = a.in<float>(3) + at;
-#pragma GCC ivdep
-        for (int64_t i = 0; i < plane; ++i) y[i] += addend[i];
-      }
-      if (!relu_) return;
-      for (int64_t i = 0; i < plane; ++i) y[i] = y[i] <= 0.0F ? 0.0F : y[i];
-    });
+// (x, gamma, beta, mean, variance[, addend]) -> y.
+class BatchNormAgainKernel : public NormaliseKernel {
+ public:
+  explicit BatchNormAgainKernel(const NodeSpec& node) : NormaliseKernel(node, 5) {}
+
+  bool MayOverwrite(int input, int output) const override { return input == 0 && output == 0; }
+
+  void Run(const Arguments& a) override {
+    ForChannels([&](int64_t c) { Normalise(a, c, a.in<float>(3)[c], a.in<float>(4)[c]); });
   }
-
-  const bool has_addend_, relu_;
 };
 
 // (x, gamma, mean, variance, dy) -> (dx, dgamma, dbeta); with ReLU behind it also from beta, which
@@ -186,6 +208,11 @@ bool HasRuns(const NodeSpec& node) {
 std::unique_ptr<Primitive> BatchNorm(const NodeSpec& node) {
   if (!HasRuns(node)) return BatchNormOfBlocks(node);
   return std::make_unique<BatchNormKernel>(node);
+}
+
+std::unique_ptr<Primitive> BatchNormAgain(const NodeSpec& node) {
+  if (!HasRuns(node)) return BatchNormAgainOfBlocks(node);
+  return std::make_unique<BatchNormAgainKernel>(node);
 }
 
 std::unique_ptr<Primitive> BatchNormGrad(const NodeSpec& node) {

@@ -68,39 +68,68 @@ class BlocksKernel : public VectorPrimitive {
   const double epsilon_;
 };
 
-class BatchNormBlocksKernel : public BlocksKernel {
+// How batch norm's result follows from statistics, with an addend, behind the other inputs, and
+// ReLU where the node has them.
+class NormaliseBlocksKernel : public BlocksKernel {
  public:
-  explicit BatchNormBlocksKernel(const NodeSpec& node)
-      : BlocksKernel(node),
-        has_addend_(node.inputs.size() == 4),
-        relu_(node.attributes.Int("relu") != 0) {}
-
   // x or the addend by y.
   bool MayOverwrite(int input, int output) const override {
-    return (input == 0 || input == 3) && output == 0;
+    return (input == 0 || input == addend_) && output == 0;
   }
+
+ protected:
+  NormaliseBlocksKernel(const NodeSpec& node, size_t addend)
+      : BlocksKernel(node),
+        addend_(static_cast<int>(addend)),
+        has_addend_(node.inputs.size() > addend),
+        relu_(node.attributes.Int("relu") != 0) {}
+
+  // Of all channels, the means and variances.
+  void Normalise(const Arguments& a, int64_t group, const float* means,
+                 const float* variances) const {
+    const int64_t c = group * kLanes;
+    const LaneAffine f(a.in<float>(1) + c, a.in<float>(2) + c, means + c, variances + c, epsilon_);
+    const float* x = a.in<float>(0);
+    float* y = a.out<float>(0);
+    const __m256 zero = _mm256_setzero_ps();
+    const auto finish = [&](int64_t at, __m256 sum) {
+      // Of two operands, the second is the result where one is no number: it stays.
+      _mm256_storeu_ps(y + at, relu_ ? _mm256_max_ps(zero, sum) : sum);
+    };
+    if (has_addend_) {
+      const float* addend = a.in<float>(addend_);
+      walk_.ForPixels(group, [&](int64_t at) {
+        finish(at, _mm256_add_ps(f(_mm256_loadu_ps(x + at)), _mm256_loadu_ps(addend + at)));
+      });
+    } else {
+      walk_.ForPixels(group, [&](int64_t at) { finish(at, f(_mm256_loadu_ps(x + at))); });
+    }
+  }
+
+ private:
+  const int addend_;
+  const bool has_addend_, relu_;
+};
+
+// (x, gamma, beta, mean, variance[, addend]) -> y.
+class BatchNormAgainBlocksKernel : public NormaliseBlocksKernel {
+ public:
+  explicit BatchNormAgainBlocksKernel(const NodeSpec& node) : NormaliseBlocksKernel(node, 5) {}
+
+  void Run(const Arguments& a) override {
+    walk_.ForGroups([&](int64_t group) { Normalise(a, group, a.in<float>(3), a.in<float>(4)); });
+  }
+};
+
+// (x, gamma, beta[, addend]) -> (y, mean, variance).
+class BatchNormBlocksKernel : public NormaliseBlocksKernel {
+ public:
+  explicit BatchNormBlocksKernel(const NodeSpec& node) : NormaliseBlocksKernel(node, 3) {}
 
   void Run(const Arguments& a) override {
     walk_.ForGroups([&](int64_t group) {
       Statistics(a, group);
-      const int64_t c = group * kLanes;
-      const LaneAffine f(a.in<float>(1) + c, a.in<float>(2) + c, a.out<float>(1) + c,
-                         a.out<float>(2) + c, epsilon_);
-      const float* x = a.in<float>(0);
-      float* y = a.out<float>(0);
-      const __m256 zero = _mm256_setzero_ps();
-      const auto finish = [&](int64_t at, __m256 sum) {
-        // Of two operands, the second is the result where one is no number: it stays.
-        _mm256_storeu_ps(y + at, relu_ ? _mm256_max_ps(zero, sum) : sum);
-      };
-      if (has_addend_) {
-        const float* addend = a.in<float>(3);
-        walk_.ForPixels(group, [&](int64_t at) {
-          finish(at, _mm256_add_ps(f(_mm256_loadu_ps(x + at)), _mm256_loadu_ps(addend + at)));
-        });
-      } else {
-        walk_.ForPixels(group, [&](int64_t at) { finish(at, f(_mm256_loadu_ps(x + at))); });
-      }
+      Normalise(a, group, a.out<float>(1), a.out<float>(2));
     });
   }
 
@@ -130,8 +159,6 @@ class BatchNormBlocksKernel : public BlocksKernel {
       a.out<float>(2)[group * kLanes + i] = static_cast<float>(variance < 0 ? 0.0 : variance);
     }
   }
-
-  const bool has_addend_, relu_;
 };
 
 class BatchNormGradBlocksKernel : public BlocksKernel {
@@ -198,6 +225,11 @@ class BatchNormGradBlocksKernel : public BlocksKernel {
 std::unique_ptr<Primitive> BatchNormOfBlocks(const NodeSpec& node) {
   if (!LiesInBlocks(node)) return nullptr;
   return std::make_unique<BatchNormBlocksKernel>(node);
+}
+
+std::unique_ptr<Primitive> BatchNormAgainOfBlocks(const NodeSpec& node) {
+  if (!LiesInBlocks(node)) return nullptr;
+  return std::make_unique<BatchNormAgainBlocksKernel>(node);
 }
 
 std::unique_ptr<Primitive> BatchNormGradOfBlocks(const NodeSpec& node) {

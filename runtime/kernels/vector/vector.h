@@ -16,6 +16,7 @@ namespace ringmaster::kernels::vector {
 
 std::unique_ptr<Primitive> Add(const NodeSpec& node);
 std::unique_ptr<Primitive> BatchNorm(const NodeSpec& node);
+std::unique_ptr<Primitive> BatchNormAgain(const NodeSpec& node);
 std::unique_ptr<Primitive> BatchNormGrad(const NodeSpec& node);
 std::unique_ptr<Primitive> CausalAttention(const NodeSpec& node);
 std::unique_ptr<Primitive> CausalAttentionGrad(const NodeSpec& node);

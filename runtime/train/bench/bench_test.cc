@@ -42,10 +42,11 @@ TEST(BenchMeasureTest, TheMedianOfAnEvenNumberLiesBetweenTheTwoInTheMiddle) {
   EXPECT_EQ(Median({4, 1, 2, 30}), 3);
 }
 
-TEST(BenchMeasureTest, CountsForwardAndBackwardOfAnOpTogether) {
+TEST(BenchMeasureTest, CountsForwardBackwardAndAgainOfAnOpTogether) {
   EXPECT_EQ(ClassOf("conv2d"), "conv2d");
   EXPECT_EQ(ClassOf("conv2d_grad_weight"), "conv2d");
   EXPECT_EQ(ClassOf("relu_grad"), "relu");
+  EXPECT_EQ(ClassOf("batch_norm_again"), "batch_norm");
 }
 
 TEST(BenchMeasureTest, TimesStepsOfTheNetworkThatWasAskedFor) {

@@ -75,7 +75,7 @@ double Median(std::vector<double> values) {
 }
 
 std::string ClassOf(const std::string& op) {
-  return op.substr(0, op.find("_grad"));
+  return op.substr(0, std::min(op.find("_grad"), op.find("_again")));
 }
 
 absl::StatusOr<Result> Measure(const Options& options) {

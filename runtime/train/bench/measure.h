@@ -37,7 +37,8 @@ struct Result {
 // Of an even number of values the mean of the two in the middle. There is at least one.
 double Median(std::vector<double> values);
 
-// The class that an op's time is counted under: forward and backward together.
+// The class that an op's time is counted under: forward, backward and what is computed again
+// together.
 std::string ClassOf(const std::string& op);
 
 // Blocks for about options.seconds and a third, at least for a few steps. Errors are the Trial's,
