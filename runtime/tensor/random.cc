@@ -1,7 +1,11 @@
 #include "runtime/tensor/random.h"
 
+#include <algorithm>
 #include <numeric>
+#include <span>
 #include <utility>
+
+#include "runtime/device/parallel.h"
 
 namespace ringmaster::tensor {
 namespace {
@@ -63,8 +67,15 @@ uint32_t RandomStream::Below(uint32_t bound) {
 }
 
 void FillUniform(Tensor& tensor, float low, float high, uint64_t seed, std::string_view name) {
-  RandomStream stream({.seed = seed, .domain = RandomDomain::kInitialiser, .op = StreamOf(name)});
-  for (float& v : tensor.span<float>()) v = low + (high - low) * ToUniform(stream.Next());
+  const RandomKey key{.seed = seed, .domain = RandomDomain::kInitialiser, .op = StreamOf(name)};
+  const std::span<float> values = tensor.span<float>();
+  const auto blocks = static_cast<int64_t>((values.size() + 3) / 4);
+  device::ParallelFor(blocks, 32, [&](int64_t block) {
+    const auto bits = RandomBlock(key, static_cast<uint32_t>(block));
+    const size_t first = static_cast<size_t>(block) * 4;
+    for (size_t i = first; i < std::min(first + 4, values.size()); ++i)
+      values[i] = low + (high - low) * ToUniform(bits[i - first]);
+  });
 }
 
 std::vector<uint32_t> Permutation(uint32_t count, uint64_t seed, uint64_t epoch) {

@@ -67,6 +67,13 @@ TEST(RandomTest, UniformFillsTheIntervalEvenly) {
   EXPECT_NEAR(sum / 10000, 1.0, 0.1);
 }
 
+TEST(RandomTest, UniformDrawsAreThoseOfAStreamInOrder) {
+  Tensor t({20'001}, DType::kF32);  // not a multiple of a block
+  FillUniform(t, 0, 1, 42, "w");
+  RandomStream stream({.seed = 42, .domain = RandomDomain::kInitialiser, .op = StreamOf("w")});
+  for (const float v : t.span<float>()) ASSERT_EQ(v, ToUniform(stream.Next()));
+}
+
 // The share of normal deviates below x.
 double NormalShare(double x) {
   return 0.5 * std::erfc(-x / std::sqrt(2.0));
@@ -101,6 +108,20 @@ TEST(RandomTest, ADrawIsTheNormalQuantileOfItsBits) {
     const double slope = std::exp(-x * x / 2) / std::sqrt(2 * std::numbers::pi);
     ASSERT_NEAR(NormalShare(x), share, 1e-7 * slope * std::max(1.0, std::abs(x)) + 1e-15) << x;
   }
+}
+
+// Weights begin with the same bits on every machine and in every version: in the middle, and in the
+// tails.
+TEST(RandomTest, NormalDrawsHaveTheirKnownBits) {
+  Tensor t({20'001}, DType::kF32);
+  FillNormal(t, 1.0f, 3, "w");
+  for (const auto& [place, value] : {std::pair(0, 0x1.3bca1ep-1f),
+                                     {1, -0x1.950b26p-1f},
+                                     {2, 0x1.081b28p+0f},
+                                     {15'313, 0x1.0111dep+2f},
+                                     {18'853, -0x1.ce96ep+1f},
+                                     {20'000, 0x1.a16bb8p-2f}})
+    EXPECT_EQ(t.data<float>()[place], value) << place;
 }
 
 TEST(RandomTest, ParametersOfDifferentNameGetDifferentNumbers) {
