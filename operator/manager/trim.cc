@@ -7,6 +7,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "operator/reconcile/pod_facts.h"
+
 namespace ringmaster::manager {
 namespace {
 
@@ -64,12 +66,22 @@ Json EachOnly(const Json& list, std::initializer_list<std::string_view> members)
   return kept;
 }
 
+Json ConditionsRead(const Json& conditions) {
+  if (!conditions.is_array()) return conditions;
+  Json kept = Json::array();
+  for (const Json& condition : conditions) {
+    if (reconcile::ReadsCondition(condition))
+      kept.push_back(Only(condition, {"type", "status", "reason", "message"}));
+  }
+  return kept;
+}
+
 // Images, resources, volumes and the times of conditions are most of a status that a kubelet wrote.
 Json TrimPodStatus(const Json& status) {
   Json kept = Only(status, {"phase", "reason", "message"});
   if (!kept.is_object()) return kept;
   for (const auto& [name, value] : status.items()) {
-    if (name == "conditions") kept[name] = EachOnly(value, {"type", "status", "reason", "message"});
+    if (name == "conditions") kept[name] = ConditionsRead(value);
     if (name == "initContainerStatuses" || name == "containerStatuses")
       kept[name] = EachOnly(value, {"state"});
   }

@@ -23,7 +23,8 @@ Json Pod() {
       "ownerReferences": [{"kind": "TrainingJob", "uid": "j", "controller": true}]},
     "spec": {"nodeName": "node-7", "schedulingGroup": {"podGroupName": "g"}, "containers": [{"name": "worker", "command": ["train"]}]},
     "status": {"phase": "Failed", "reason": "Evicted", "message": "out of disk", "podIP": "10.0.0.3",
-      "conditions": [{"type": "DisruptionTarget", "status": "True", "reason": "Drain", "message": "d"},
+      "conditions": [{"type": "Ready", "status": "False", "reason": "PodFailed"},
+                     {"type": "DisruptionTarget", "status": "True", "reason": "Drain", "message": "d"},
                      {"type": "PodScheduled", "status": "False", "message": "no node"}],
       "initContainerStatuses": [{"name": "i", "state": {"terminated": {"exitCode": 0}}}],
       "containerStatuses": [{"name": "worker", "imageID": "sha256:77", "state": {"terminated": {"exitCode": 137,
@@ -54,6 +55,7 @@ TEST(TrimTest, APodTellsReconcileTheSameAsBefore) {
   EXPECT_FALSE(trimmed["spec"].contains("containers"));
   EXPECT_FALSE(trimmed["metadata"].contains("managedFields"));
   EXPECT_FALSE(trimmed["status"]["containerStatuses"][0].contains("imageID"));
+  EXPECT_EQ(trimmed["status"]["conditions"].size(), 2u) << trimmed["status"];
   const reconcile::PodFacts seen = reconcile::ReadPod(trimmed);
   EXPECT_EQ(seen, whole);
   EXPECT_EQ(seen.exit_reason, "OOMKilled");

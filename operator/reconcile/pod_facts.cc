@@ -74,16 +74,24 @@ void ReadContainer(const Json& container, PodFacts& facts) {
   facts.finished_at = ReadTime(container, {"state", "terminated", "finishedAt"});
 }
 
+bool SaysUnschedulable(const Json& condition) {
+  return FindString(condition, {"type"}) == "PodScheduled" &&
+         FindString(condition, {"status"}) == "False";
+}
+
+bool SaysDisrupted(const Json& condition) {
+  return FindString(condition, {"type"}) == "DisruptionTarget" &&
+         FindString(condition, {"status"}) == "True";
+}
+
 void ReadConditions(const Json& pod, PodFacts& facts) {
   const Json* conditions = Find(pod, {"status", "conditions"});
   if (conditions == nullptr || !conditions->is_array()) return;
   for (const Json& condition : *conditions) {
-    const std::string type = FindString(condition, {"type"});
-    const std::string status = FindString(condition, {"status"});
-    if (type == "PodScheduled" && status == "False") {
+    if (SaysUnschedulable(condition)) {
       facts.unschedulable = FindString(condition, {"message"});
       if (facts.unschedulable.empty()) facts.unschedulable = FindString(condition, {"reason"});
-    } else if (type == "DisruptionTarget" && status == "True") {
+    } else if (SaysDisrupted(condition)) {
       facts.disruption = FindString(condition, {"reason"});
       facts.disruption_message = FindString(condition, {"message"});
     }
@@ -91,6 +99,10 @@ void ReadConditions(const Json& pod, PodFacts& facts) {
 }
 
 }  // namespace
+
+bool ReadsCondition(const Json& condition) {
+  return SaysUnschedulable(condition) || SaysDisrupted(condition);
+}
 
 PodFacts ReadPod(const Json& pod) {
   PodFacts facts;

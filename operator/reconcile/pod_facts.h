@@ -49,6 +49,9 @@ struct PodFacts {
 
 PodFacts ReadPod(const nlohmann::json& pod);
 
+// Whether ReadPod looks at this one of a pod's conditions.
+bool ReadsCondition(const nlohmann::json& condition);
+
 }  // namespace ringmaster::reconcile
 
 #endif  // RINGMASTER_OPERATOR_RECONCILE_POD_FACTS_H_
