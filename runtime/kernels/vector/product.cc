@@ -15,28 +15,37 @@ namespace {
 
 constexpr int64_t kColumns = kTileColumns;
 
-// Columns of B that a tile works on, and where the rows below lie.
+// Columns of B that a tile works on, and where the rows below and the next panel's columns lie.
 struct Panel {
   const float* data;
   int64_t stride;
+  int64_t next = 0;
 };
 
-// Where a panel of C lies, what is added to each of its rows, or null, and whether the product is
-// added to what is there.
+// Where a panel of C lies, what is added to each of its rows, or null, whether the product is added
+// to what is there, and where the next panel lies.
 struct Target {
   float* data;
   int64_t stride;
   const float* bias;
   bool accumulate;
+  int64_t next = 0;
 
-  Target From(int64_t row) const { return {data + row * stride, stride, bias, accumulate}; }
+  Target From(int64_t row) const {
+    Target target = *this;
+    target.data += row * stride;
+    return target;
+  }
+  Target Next() const {
+    return {data + next, stride, bias == nullptr ? nullptr : bias + kColumns, accumulate, next};
+  }
 };
 
-// One tile: some rows of C from a's on, kColumns columns.
+// One tile: some rows of C from a's on, kColumns columns of one panel or of two.
 using TileFunction = void (*)(const Product& p, const float* a, Panel b, const Target& c);
 
-// For processors with AVX-512: a register for each row, 14 accumulators beside what they are made
-// of. Both kinds of tiles compute each element alike, to the last bit.
+// For processors with AVX-512: a register for each row of a panel, 28 accumulators for two panels
+// beside what they are made of. Both kinds of tiles compute each element alike, to the last bit.
 #pragma GCC push_options
 #pragma GCC target("avx512f")
 
@@ -48,24 +57,57 @@ struct WideTile {
     return _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(v, _mm512_setzero_ps(), _CMP_NLE_UQ), v);
   }
 
+  // A panel's part of a tile.
+  template <size_t... kRow>
+  struct Rows {
+    __m512 sums[sizeof...(kRow)];
+
+    explicit Rows(const Target& c)
+        : sums{c.accumulate ? _mm512_loadu_ps(c.data + kRow * c.stride) : _mm512_setzero_ps()...} {}
+    void Store(const Product& p, const Target& c) {
+      if (c.bias != nullptr) {
+        const __m512 bias = _mm512_loadu_ps(c.bias);
+        ((sums[kRow] = _mm512_add_ps(sums[kRow], bias)), ...);
+      }
+      if (p.relu) ((sums[kRow] = PositivePart(sums[kRow])), ...);
+      (_mm512_storeu_ps(c.data + kRow * c.stride, sums[kRow]), ...);
+    }
+  };
+
   template <size_t... kRow>
   static void Run(std::index_sequence<kRow...>, const Product& p, const float* a, Panel b,
                   const Target& c) {
-    __m512 sums[sizeof...(kRow)] = {c.accumulate ? _mm512_loadu_ps(c.data + kRow * c.stride)
-                                                 : _mm512_setzero_ps()...};
+    Rows<kRow...> rows(c);
     const float* from = b.data;
     for (int64_t i = 0; i < p.k; ++i) {
       const __m512 row = _mm512_loadu_ps(from);
-      ((sums[kRow] = _mm512_fmadd_ps(_mm512_set1_ps(a[kRow * p.a.row]), row, sums[kRow])), ...);
+      ((rows.sums[kRow] = _mm512_fmadd_ps(_mm512_set1_ps(a[kRow * p.a.row]), row, rows.sums[kRow])),
+       ...);
       a += p.a.column;
       from += b.stride;
     }
-    if (c.bias != nullptr) {
-      const __m512 bias = _mm512_loadu_ps(c.bias);
-      ((sums[kRow] = _mm512_add_ps(sums[kRow], bias)), ...);
+    rows.Store(p, c);
+  }
+
+  // Loads of B and of A are fewer for each product: of one panel they take as long as it does.
+  template <size_t... kRow>
+  static void RunPair(std::index_sequence<kRow...>, const Product& p, const float* a, Panel b,
+                      const Target& c) {
+    Rows<kRow...> rows(c), next_rows(c.Next());
+    const float* from = b.data;
+    for (int64_t i = 0; i < p.k; ++i) {
+      const __m512 row = _mm512_loadu_ps(from), next_row = _mm512_loadu_ps(from + b.next);
+      const auto add = [&](__m512& sum, __m512& next_sum, int64_t at) {
+        const __m512 value = _mm512_set1_ps(a[at * p.a.row]);
+        sum = _mm512_fmadd_ps(value, row, sum);
+        next_sum = _mm512_fmadd_ps(value, next_row, next_sum);
+      };
+      (add(rows.sums[kRow], next_rows.sums[kRow], kRow), ...);
+      a += p.a.column;
+      from += b.stride;
     }
-    if (p.relu) ((sums[kRow] = PositivePart(sums[kRow])), ...);
-    (_mm512_storeu_ps(c.data + kRow * c.stride, sums[kRow]), ...);
+    rows.Store(p, c);
+    next_rows.Store(p, c.Next());
   }
 };
 
@@ -119,23 +161,33 @@ struct Tile {
     };
     (store(sums[kRow], kRow), ...);
   }
+
+  // Two panels would want more registers than there are.
+  template <size_t... kRow>
+  static void RunPair(std::index_sequence<kRow...> rows, const Product& p, const float* a, Panel b,
+                      const Target& c) {
+    Run(rows, p, a, b, c);
+    Run(rows, p, a, {b.data + b.next, b.stride}, c.Next());
+  }
 };
 
 constexpr size_t kMostRows = WideTile::kRows;
 
 // A processor's tiles, by their number of rows less one.
 struct Tiles {
+  using ByRows = std::array<TileFunction, kMostRows>;
+
   int64_t rows;  // of the tallest
-  std::array<TileFunction, kMostRows> by_rows;
+  ByRows single, pair;
 
   // Calls body(tile, its first row, its rows) for tiles that have m rows together, all about as
   // tall.
   template <typename Body>
-  void ForTiles(int64_t m, const Body& body) const {
+  void ForTiles(const ByRows& tiles, int64_t m, const Body& body) const {
     const int64_t count = (m + rows - 1) / rows;
     for (int64_t i = 0; i < count; ++i) {
       const int64_t first = m * i / count, tall = m * (i + 1) / count - first;
-      body(by_rows[static_cast<size_t>(tall - 1)], first, tall);
+      body(tiles[static_cast<size_t>(tall - 1)], first, tall);
     }
   }
 };
@@ -145,9 +197,16 @@ void RunTile(const Product& p, const float* a, Panel b, const Target& c) {
   Kind::Run(std::make_index_sequence<kTall>(), p, a, b, c);
 }
 
+template <typename Kind, size_t kTall>
+void RunPairTile(const Product& p, const float* a, Panel b, const Target& c) {
+  Kind::RunPair(std::make_index_sequence<kTall>(), p, a, b, c);
+}
+
 template <typename Kind, size_t... kLess>
 constexpr Tiles MakeTiles(std::index_sequence<kLess...>) {
-  return {static_cast<int64_t>(Kind::kRows), {RunTile<Kind, kLess + 1>...}};
+  return {static_cast<int64_t>(Kind::kRows),
+          {RunTile<Kind, kLess + 1>...},
+          {RunPairTile<Kind, kLess + 1>...}};
 }
 
 constexpr Tiles kTiles = MakeTiles<Tile>(std::make_index_sequence<Tile::kRows>());
@@ -171,11 +230,21 @@ inline void PackEight(const float* from, int64_t stride, float* to) {
   for (int64_t i = 0; i < kLane; ++i) _mm256_storeu_ps(to + i * kColumns, rows[i]);
 }
 
-// All rows of kColumns columns of C.
-void RunPanel(const Product& p, const float* x, Panel b, const Target& c) {
-  OwnTiles().ForTiles(p.m, [&](TileFunction tile, int64_t row, int64_t) {
-    tile(p, x + row * p.a.row, b, c.From(row));
-  });
+// All rows of one panel of C, or of two.
+void RunPanels(const Product& p, int64_t panels, const float* x, Panel b, const Target& c) {
+  const Tiles& tiles = OwnTiles();
+  tiles.ForTiles(
+      panels == 2 ? tiles.pair : tiles.single, p.m,
+      [&](TileFunction tile, int64_t row, int64_t) { tile(p, x + row * p.a.row, b, c.From(row)); });
+}
+
+// `count` panels of B from column `first` on: brought together where they do not lie so.
+Panel WholePanels(const Product& p, int64_t first, int64_t count, const float* w, float* scratch) {
+  if (p.b.column == 1) return {w + first, p.b.row, kColumns};
+  float* const packed = scratch + first * p.k;
+  for (int64_t i = 0; i < count * kColumns; i += kColumns)
+    Pack(p.k, kColumns, p.b, w + (first + i) * p.b.column, packed + i * p.k);
+  return {packed, kColumns, kColumns * p.k};
 }
 
 // The last columns of C, fewer than a tile has: each tile goes through a buffer.
@@ -184,7 +253,8 @@ void RunNarrowPanel(const Product& p, int64_t columns, const float* x, const flo
   alignas(64) float buffer[kMostRows * kColumns], offsets[kColumns] = {};
   if (bias != nullptr) std::copy_n(bias, columns, offsets);
   const Target through{buffer, kColumns, bias != nullptr ? offsets : nullptr, false};
-  OwnTiles().ForTiles(p.m, [&](TileFunction tile, int64_t row, int64_t rows) {
+  const Tiles& tiles = OwnTiles();
+  tiles.ForTiles(tiles.single, p.m, [&](TileFunction tile, int64_t row, int64_t rows) {
     tile(p, x + row * p.a.row, {packed, kColumns}, through);
     for (int64_t i = 0; i < rows; ++i)
       std::copy_n(buffer + i * kColumns, columns, y + (row + i) * p.n);
@@ -197,6 +267,10 @@ bool UseWideTiles(bool wide) {
   if (wide && !__builtin_cpu_supports("avx512f")) return false;
   Chosen().store(wide ? &kWideTiles : &kTiles, std::memory_order_relaxed);
   return true;
+}
+
+bool UsesWideTiles() {
+  return &OwnTiles() == &kWideTiles;
 }
 
 void Pack(int64_t k, int64_t columns, Strides strides, const float* from, float* to) {
@@ -221,8 +295,12 @@ void Pack(int64_t k, int64_t columns, Strides strides, const float* from, float*
 }
 
 void Product::RunPacked(const float* x, const float* packed, float* y, int64_t stride,
-                        bool accumulate) const {
-  RunPanel(*this, x, {packed, kColumns}, {y, stride, nullptr, accumulate});
+                        bool accumulate, const PanelRange& panels) const {
+  for (int64_t panel = 0; panel < panels.count; panel += 2) {
+    RunPanels(*this, std::min<int64_t>(2, panels.count - panel), x,
+              {packed + panel * panels.b_step, kColumns, panels.b_step},
+              {y + panel * panels.y_step, stride, nullptr, accumulate, panels.y_step});
+  }
 }
 
 size_t Product::scratch_bytes() const {
@@ -231,26 +309,32 @@ size_t Product::scratch_bytes() const {
 
 void Product::Run(const float* x, const float* w, const float* bias, float* y,
                   float* scratch) const {
+  const int64_t together = panels() >= 2 * device::ThreadCount() ? 2 : 1;
   // A tile's step does about as much as touching four elements.
-  device::ParallelFor(panels(), (m * k + 3) / 4,
-                      [&](int64_t panel) { RunColumns(panel, x, w, bias, y, scratch); });
+  device::ParallelFor(
+      (panels() + together - 1) / together, (together * m * k + 3) / 4, [&](int64_t i) {
+        RunColumns(i * together * kColumns, together * kColumns, x, w, bias, y, scratch);
+      });
 }
 
 void Product::RunAlone(const float* x, const float* w, const float* bias, float* y,
                        float* scratch) const {
-  for (int64_t panel = 0; panel < panels(); ++panel) RunColumns(panel, x, w, bias, y, scratch);
+  for (int64_t first = 0; first < n; first += 2 * kColumns)
+    RunColumns(first, 2 * kColumns, x, w, bias, y, scratch);
 }
 
-void Product::RunColumns(int64_t panel, const float* x, const float* w, const float* bias, float* y,
-                         float* scratch) const {
-  const int64_t first = panel * kColumns, columns = std::min(kColumns, n - first);
-  const float* from = w + first * b.column;
-  const Target to{y + first, n, bias == nullptr ? nullptr : bias + first, false};
-  if (b.column == 1 && columns == kColumns) return RunPanel(*this, x, {from, b.row}, to);
-  float* packed = scratch + first * k;
-  Pack(k, columns, b, from, packed);
-  if (columns == kColumns) return RunPanel(*this, x, {packed, kColumns}, to);
-  RunNarrowPanel(*this, columns, x, packed, to.bias, to.data);
+void Product::RunColumns(int64_t first, int64_t count, const float* x, const float* w,
+                         const float* bias, float* y, float* scratch) const {
+  const int64_t end = std::min(first + count, n), whole = (end - first) / kColumns;
+  if (whole > 0) {
+    RunPanels(*this, whole, x, WholePanels(*this, first, whole, w, scratch),
+              {y + first, n, bias == nullptr ? nullptr : bias + first, false, kColumns});
+  }
+  const int64_t last = first + whole * kColumns;
+  if (last == end) return;
+  float* packed = scratch + last * k;
+  Pack(k, end - last, b, w + last * b.column, packed);
+  RunNarrowPanel(*this, end - last, x, packed, bias == nullptr ? nullptr : bias + last, y + last);
 }
 
 }  // namespace ringmaster::kernels::vector

@@ -1,4 +1,4 @@
-// A product of small matrices in registers: tiles of 6 x 16 elements, of 14 x 16 with AVX-512, one
+// A product of small matrices in registers: tiles of 6 x 16 elements, of 14 x 32 with AVX-512, one
 // fused multiply-add for each step along the inner axis, after the micro-kernels of BLIS (Van Zee,
 // van de Geijn: "BLIS: a framework for rapidly instantiating BLAS functionality", 2015), without
 // its blocking for caches. Internal to this folder.
@@ -19,6 +19,12 @@ struct Strides {
 // Columns of a tile.
 inline constexpr int64_t kTileColumns = 16;
 
+// Panels of kTileColumns columns, and how far from one to the next it is in B and in the result.
+struct PanelRange {
+  int64_t count = 1;
+  int64_t b_step = 0, y_step = 0;
+};
+
 // C = A B, plus a row added to every row of the result; with `relu` its positive part, where what
 // is no number stays. A is m x k, B is k x n, C is m x n and dense. Each element of C is a sum over
 // k in order, the row's element added last.
@@ -36,22 +42,24 @@ struct Product {
   // The same on the calling thread alone, for those that share work among threads themselves.
   void RunAlone(const float* x, const float* w, const float* bias, float* y, float* scratch) const;
 
-  // For products whose B is made piece by piece: y = A B, or y + A B, where B has at most
-  // kTileColumns columns that Pack has brought together; kTileColumns columns of y are written,
-  // whose rows are `stride` apart. n and b are not looked at. One thread.
-  void RunPacked(const float* x, const float* packed, float* y, int64_t stride,
-                 bool accumulate) const;
+  // For products whose B is made piece by piece: y = A B, or y + A B, where B is panels of at most
+  // kTileColumns columns that Pack has brought together; kTileColumns columns of y are written for
+  // each, whose rows are `stride` apart. n and b are not looked at. One thread.
+  void RunPacked(const float* x, const float* packed, float* y, int64_t stride, bool accumulate,
+                 const PanelRange& panels = {}) const;
 
  private:
   int64_t panels() const { return (n + kTileColumns - 1) / kTileColumns; }
-  // One tile's columns of C.
-  void RunColumns(int64_t panel, const float* x, const float* w, const float* bias, float* y,
-                  float* scratch) const;
+  // At most `count` columns of C, one panel or two.
+  void RunColumns(int64_t first, int64_t count, const float* x, const float* w, const float* bias,
+                  float* y, float* scratch) const;
 };
 
 // For tests, which compare the two: which tiles all products use from now on; at first the widest
 // that the processor has. False, and nothing is changed, where it does not have them.
 bool UseWideTiles(bool wide);
+// Whether they are the widest that there are, of AVX-512: for kernels with both kinds themselves.
+bool UsesWideTiles();
 
 // Brings `columns` columns of a matrix of k rows together, at most kTileColumns: `to` gets
 // kTileColumns floats for each row, zeros behind the last column.
