@@ -10,6 +10,7 @@
 #include "runtime/kernels/vector/parts.h"
 #include "runtime/kernels/vector/product.h"
 #include "runtime/kernels/vector/vector.h"
+#include "runtime/kernels/vector/winograd.h"
 #include "runtime/kernels/window.h"
 
 #pragma GCC target("avx2,fma")
@@ -306,6 +307,7 @@ std::unique_ptr<Primitive> Conv2d(const NodeSpec& node) {
   const Extents e(node.inputs[0].shape, node.inputs[1].shape, node.outputs[0].shape,
                   node.attributes);
   if (!Takes(node, e)) return nullptr;
+  if (auto winograd = WinogradConv2d(node)) return winograd;
   return std::make_unique<Conv2dKernel>(e, node.inputs.size() == 3,
                                         node.attributes.Int("relu") != 0);
 }
@@ -314,6 +316,7 @@ std::unique_ptr<Primitive> Conv2dGradInput(const NodeSpec& node) {
   const Extents e(node.outputs[0].shape, node.inputs[1].shape, node.inputs[0].shape,
                   node.attributes);
   if (!Takes(node, e)) return nullptr;
+  if (auto winograd = WinogradConv2dGradInput(node)) return winograd;
   return std::make_unique<Conv2dGradInputKernel>(e);
 }
 
@@ -321,6 +324,7 @@ std::unique_ptr<Primitive> Conv2dGradWeight(const NodeSpec& node) {
   const Extents e(node.inputs[0].shape, node.outputs[0].shape, node.inputs[1].shape,
                   node.attributes);
   if (!Takes(node, e)) return nullptr;
+  if (auto winograd = WinogradConv2dGradWeight(node)) return winograd;
   return std::make_unique<Conv2dGradWeightKernel>(e);
 }
 
