@@ -10,19 +10,21 @@
 #include <vector>
 
 #include "runtime/device/parallel.h"
+#include "runtime/device/wide.h"
 
 namespace ringmaster::optim {
 
 inline constexpr size_t kBlock = 4096;  // a block of each of four buffers stays in the first cache
 
 // Calls body(begin, end) for consecutive blocks of [0, size), in parallel where that pays. The loop
-// over a block is left to `body`, so that the compiler can vectorise it.
+// over a block is left to `body`, so that the compiler can vectorise it, for each kind of
+// processor.
 template <typename Body>
 void ForEachBlock(size_t size, const Body& body) {
   const auto blocks = static_cast<int64_t>((size + kBlock - 1) / kBlock);
   device::ParallelFor(blocks, kBlock, [&](int64_t block) {
     const size_t begin = static_cast<size_t>(block) * kBlock;
-    body(begin, std::min(begin + kBlock, size));
+    device::WithWidestVectors([&] { body(begin, std::min(begin + kBlock, size)); });
   });
 }
 

@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "runtime/device/parallel.h"
+#include "runtime/device/wide.h"
 
 namespace ringmaster::tensor {
 namespace {
@@ -32,7 +33,9 @@ bool AllBlocksFinite(std::span<const Float> values, Bits exponent) {
   device::ParallelFor(blocks, kBlock / 4, [&](int64_t block) {
     const size_t begin = static_cast<size_t>(block) * kBlock;
     const auto own = values.subspan(begin, std::min(kBlock, values.size() - begin));
-    if (!BlockIsFinite(own, exponent)) finite.store(false, std::memory_order_relaxed);
+    device::WithWidestVectors([&] {
+      if (!BlockIsFinite(own, exponent)) finite.store(false, std::memory_order_relaxed);
+    });
   });
   return finite;
 }
