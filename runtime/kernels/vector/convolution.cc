@@ -3,12 +3,14 @@
 // processing", 2006), one image at a time, so that the matrix stays in the cache. For few channels,
 // which oneDNN's blocked layouts pad and reorder.
 #include <algorithm>
+#include <array>
 
 #include "runtime/device/parallel.h"
 #include "runtime/kernels/vector/fit.h"
 #include "runtime/kernels/vector/lanes.h"
 #include "runtime/kernels/vector/parts.h"
 #include "runtime/kernels/vector/product.h"
+#include "runtime/kernels/vector/rows.h"
 #include "runtime/kernels/vector/vector.h"
 #include "runtime/kernels/vector/winograd.h"
 #include "runtime/kernels/window.h"
@@ -49,9 +51,9 @@ struct Extents {
   }
   size_t matrix_bytes() const { return static_cast<size_t>(window * places) * sizeof(float); }
 
-  // Rows of the image's matrix, from `first` on: what one tap of one channel sees at every place.
-  void Gather(const float* x, int64_t first, int64_t rows, float* to) const {
-    ForTaps(first, rows, [&](const Tap& tap, int64_t row) {
+  // The image's matrix: each row is what one tap of one channel sees at every place.
+  void Gather(const float* x, float* to) const {
+    ForTaps([&](const Tap& tap, int64_t row) {
       float* const all = to + row * places;
       if (h.padding != 0 || w.padding != 0) std::fill_n(all, places, 0.0F);
       const Runs runs = RunsOf(tap);
@@ -77,7 +79,7 @@ struct Extents {
 
   // The adjoint: adds all rows to the image.
   void Scatter(const float* from, float* dx) const {
-    ForTaps(0, window, [&](const Tap& tap, int64_t row) {
+    ForTaps([&](const Tap& tap, int64_t row) {
       const float* const all = from + row * places;
       const Runs runs = RunsOf(tap);
       if (w.stride != 1) {
@@ -100,12 +102,11 @@ struct Extents {
     int64_t channel, i, j;
   };
 
-  // Calls body(tap, its number among these) for `rows` rows of the matrix.
+  // Calls body(tap, its number) for all rows of the matrix.
   template <typename Body>
-  void ForTaps(int64_t first, int64_t rows, const Body& body) const {
-    const int64_t taps = h.window * w.window;
-    Tap tap{first / taps, first % taps / w.window, first % w.window};
-    for (int64_t row = 0; row < rows; ++row) {
+  void ForTaps(const Body& body) const {
+    Tap tap{};
+    for (int64_t row = 0; row < window; ++row) {
       body(tap, row);
       if (++tap.j < w.window) continue;
       tap.j = 0;
@@ -204,7 +205,7 @@ class Conv2dKernel : public BySample {
 
   void Run(const Arguments& a) override {
     ForSamples(static_cast<float*>(a.scratch), [&](int64_t n, float* scratch) {
-      e_.Gather(a.in<float>(0) + n * e_.image, 0, e_.window, scratch);
+      e_.Gather(a.in<float>(0) + n * e_.image, scratch);
       float* y = a.out<float>(0) + n * e_.result;
       Multiply(a.in<float>(1), scratch, y, scratch + matrix_floats());
       if (has_bias_) AddBias(a.in<float>(2), y);
@@ -251,13 +252,17 @@ class Conv2dGradInputKernel : public BySample {
 };
 
 // (x, dy) -> dweight: the sum over samples of dy [O, places] times the matrix transposed. A task
-// has a tile's columns of the weight, so that each of its elements is summed by one thread.
+// has a tile's columns of the weight, so that each of its elements is summed by one thread. What a
+// place sees of one row of a window lies side by side in the image, so the transposed matrix is
+// made at once, by rows.
 class Conv2dGradWeightKernel : public VectorPrimitive {
  public:
   explicit Conv2dGradWeightKernel(const Extents& e)
       : e_(e),
         product_{.m = e.out_channels, .k = e.places, .a = {e.places, 1}},
-        panels_((e.window + kTileColumns - 1) / kTileColumns) {}
+        panels_((e.window + kTileColumns - 1) / kTileColumns),
+        width_(e.w.in + 2 * e.w.padding),
+        plane_((e.h.in + 2 * e.h.padding) * width_) {}
 
   size_t scratch_bytes() const override {
     return static_cast<size_t>(panels_ * floats()) * sizeof(float);
@@ -265,16 +270,18 @@ class Conv2dGradWeightKernel : public VectorPrimitive {
 
   void Run(const Arguments& a) override {
     device::ParallelFor(panels_, e_.batch * e_.places * e_.out_channels, [&](int64_t panel) {
-      float* rows = static_cast<float*>(a.scratch) + panel * floats();
-      float* packed = rows + kTileColumns * e_.places;
-      float* sums = packed + kTileColumns * e_.places;
-      const int64_t first = panel * kTileColumns,
-                    columns = std::min(kTileColumns, e_.window - first);
+      float* const sums = static_cast<float*>(a.scratch) + panel * floats();
+      float* const packed = sums + kTileColumns * e_.out_channels;
+      float* const padded = packed + kTileColumns * (e_.places + 1);
+      const Pieces pieces = PiecesOf(panel);
+      std::fill_n(padded, pieces.channels * plane_, 0.0F);
       for (int64_t n = 0; n < e_.batch; ++n) {
-        e_.Gather(a.in<float>(0) + n * e_.image, first, columns, rows);
-        Pack(e_.places, columns, {1, e_.places}, rows, packed);
+        Pad(pieces, a.in<float>(0) + n * e_.image, padded);
+        Gather(pieces, padded, packed);
         product_.RunPacked(a.in<float>(1) + n * e_.result, packed, sums, kTileColumns, n > 0);
       }
+      const int64_t first = panel * kTileColumns,
+                    columns = std::min(kTileColumns, e_.window - first);
       for (int64_t o = 0; o < e_.out_channels; ++o) {
         std::copy_n(sums + o * kTileColumns, columns, a.out<float>(0) + o * e_.window + first);
       }
@@ -282,12 +289,71 @@ class Conv2dGradWeightKernel : public VectorPrimitive {
   }
 
  private:
-  // Of one panel: rows of the matrix, the same packed, and the weight's columns.
-  int64_t floats() const { return kTileColumns * (2 * e_.places + e_.out_channels); }
+  // At most a vector of neighbouring taps: where a window of the padded image has the first, and
+  // which column that is.
+  struct Piece {
+    int64_t at, column;
+  };
+  // Those of a panel, and the channels that they are of.
+  struct Pieces {
+    int64_t first_channel, channels;
+    size_t count = 0;
+    std::array<Piece, kTileColumns> each;
+  };
+
+  Pieces PiecesOf(int64_t panel) const {
+    const int64_t taps = e_.h.window * e_.w.window, first = panel * kTileColumns;
+    const int64_t end = std::min(first + kTileColumns, e_.window);
+    Pieces pieces{.first_channel = first / taps, .channels = (end - 1) / taps - first / taps + 1};
+    for (int64_t tap = first; tap < end;) {
+      const int64_t channel = tap / taps - pieces.first_channel, i = tap % taps / e_.w.window,
+                    j = tap % e_.w.window;
+      pieces.each[pieces.count++] = {channel * plane_ + i * width_ + j, tap - first};
+      tap += std::min({e_.w.window - j, end - tap, kLane});
+    }
+    return pieces;
+  }
+
+  // The channels of an image amid the zeros of `padded`.
+  void Pad(const Pieces& pieces, const float* x, float* padded) const {
+    x += pieces.first_channel * e_.h.in * e_.w.in;
+    padded += e_.h.padding * width_ + e_.w.padding;
+    for (int64_t c = 0; c < pieces.channels; ++c, x += e_.h.in * e_.w.in, padded += plane_)
+      CopyRows(e_.h.in, e_.w.in, x, e_.w.in, padded, width_);
+  }
+
+  // A row for each place. What a vector has behind its piece is written over by what comes next, or
+  // is in columns that nobody reads.
+  void Gather(const Pieces& pieces, const float* padded, float* packed) const {
+    const int64_t out = e_.w.out, rows = e_.h.out, down = e_.h.stride * width_,
+                  across = e_.w.stride;
+    for (int64_t row = 0; row < rows; ++row, padded += down) {
+      for (int64_t i = 0; i < out; ++i, packed += kTileColumns) {
+        const float* window = padded + i * across;
+        for (size_t piece = 0; piece < pieces.count; ++piece) {
+          _mm256_storeu_ps(packed + pieces.each[piece].column,
+                           _mm256_loadu_ps(window + pieces.each[piece].at));
+        }
+      }
+    }
+  }
+
+  // That one panel sees.
+  int64_t most_channels() const {
+    const int64_t taps = e_.h.window * e_.w.window;
+    return std::min(e_.in_channels, (kTileColumns + taps - 2) / taps + 1);
+  }
+  // Of one panel: the weight's columns, the matrix's rows, and its channels. A vector may begin at
+  // the last of the latter two; whole rows keep the next panel's where vectors like to begin.
+  int64_t floats() const {
+    const int64_t channel_rows = (most_channels() * plane_ + kLane) / kTileColumns + 1;
+    return kTileColumns * (e_.out_channels + e_.places + 1 + channel_rows);
+  }
 
   const Extents e_;
   const Product product_;
   const int64_t panels_;
+  const int64_t width_, plane_;  // of a padded channel: of a row, and of all
 };
 
 bool IsPlain(const Attributes& attributes) {

@@ -19,6 +19,7 @@
 #include "runtime/kernels/vector/fit.h"
 #include "runtime/kernels/vector/parts.h"
 #include "runtime/kernels/vector/product.h"
+#include "runtime/kernels/vector/rows.h"
 #include "runtime/kernels/vector/winograd_rows.h"
 #include "runtime/kernels/vector/winograd_transforms.h"
 #include "runtime/kernels/window.h"
