@@ -187,11 +187,16 @@ class OperatorWorkers(OperatorTest):
         first, _ = self.start_job()
         token = self.token_of("digits-0-0")
         self.kubectl("delete", "pod", "digits-0-0", "--grace-period=0", "--force")
-        successor = self.wait_for_pods("digits-0-1", "digits-1-0")["digits-0-1"]
-        self.set_phase("digits-0-1", "Running", running={"startedAt": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())})
-        for pod, what in ((first, "as itself"), (successor, "as its successor")):
-            with self.subTest(what):
-                self.assertEqual(self.launch(pod, 0, token=token).wait(timeout=120), 75)
+        successor = wait_until(lambda: next((pod for pod in self.pods().values() if pod["metadata"]["name"] == "digits-0-0" and
+                                             pod["metadata"]["uid"] != first["metadata"]["uid"]), None), "another pod of its name", between=LOOK)
+        self.set_phase("digits-0-0", "Running", running={"startedAt": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())})
+        with self.subTest("as itself"):
+            self.assertEqual(self.launch(first, 0, token=token).wait(timeout=120), 75)
+        with self.subTest("as its successor, which may yet get a better one"):
+            self.launch(successor, 0, token=token)
+            log = self.folder / "digits-0-0.log"
+            wait_until(lambda: "the token is not known to the cluster" in log.read_text(encoding="utf-8"), lambda: log.read_text(encoding="utf-8"))
+            self.assertEqual(self.get("tj", "digits")["status"]["workers"]["ready"], 0)
 
     def test_the_token_of_another_jobs_worker_is_refused(self):
         first, _ = self.start_job()
