@@ -86,9 +86,9 @@ absl::Status Executor::StatusRefused(const Json& job, const absl::Status& why) {
        .reason = reconcile::kReasonStatusRefused,
        .message = fmt::format(
            "The API server refuses the job's status: {}. Nothing more is done for the job until it "
-           "is "
-           "taken; it is tried again. See whether a policy of the cluster or the operator's role "
-           "forbids it, and whether the definition of TrainingJob is of the operator's version.",
+           "is taken; it is tried again. See whether a policy of the cluster or the operator's "
+           "role forbids it, and whether the definition of TrainingJob is of the operator's "
+           "version.",
            words)});
   return kube::WithReason(
       absl::InternalError(fmt::format("the job's status is refused: {}", words)),

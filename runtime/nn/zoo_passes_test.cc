@@ -104,6 +104,14 @@ void ExpectSameOutputs(const Model& model, Training& a, Training& b) {
   }
 }
 
+void ExpectSameSteps(int steps, const Model& model, Training& one, Training& other) {
+  for (int step = 0; step < steps; ++step) {
+    one.Step();
+    other.Step();
+    ExpectSameOutputs(model, one, other);
+  }
+}
+
 class ZooPassesTest : public ::testing::TestWithParam<networks::Network> {};
 
 TEST_P(ZooPassesTest, LeaveEveryBitOfTenStepsAsItIs) {
@@ -111,44 +119,28 @@ TEST_P(ZooPassesTest, LeaveEveryBitOfTenStepsAsItIs) {
   Training with(model, {}), without(model, {.optimise = false});
   EXPECT_LE(with.executor().ImplementationNames().size(),
             without.executor().ImplementationNames().size());
-  for (int step = 0; step < 10; ++step) {
-    with.Step();
-    without.Step();
-    ExpectSameOutputs(model, with, without);
-  }
+  ExpectSameSteps(/*steps=*/10, model, with, without);
 }
 
 TEST_P(ZooPassesTest, SharedMemoryLeavesEveryBitOfThreeStepsAsItIs) {
   const Model model = SmallModel(GetParam());
   Training shared(model, {}), apart(model, {.reuse_memory = false});
   EXPECT_LT(shared.executor().arena_bytes(), apart.executor().arena_bytes());
-  for (int step = 0; step < 3; ++step) {
-    shared.Step();
-    apart.Step();
-    ExpectSameOutputs(model, shared, apart);
-  }
+  ExpectSameSteps(/*steps=*/3, model, shared, apart);
 }
 
 TEST_P(ZooPassesTest, ValuesInTheGradientsMemoryLeaveEveryBitOfThreeStepsAsItIs) {
   const Model model = SmallModel(GetParam());
   Training beside(model, {}), within(model, {.block = GradientBlock(model)});
   EXPECT_LE(within.executor().arena_bytes(), beside.executor().arena_bytes());
-  for (int step = 0; step < 3; ++step) {
-    within.Step();
-    beside.Step();
-    ExpectSameOutputs(model, within, beside);
-  }
+  ExpectSameSteps(/*steps=*/3, model, within, beside);
 }
 
 TEST_P(ZooPassesTest, WhatIsComputedAgainUnaskedLeavesEveryBitOfThreeStepsAsItIs) {
   const Model model = SmallModel(GetParam());
   Training again(model, {.recompute_from = 0}), kept(model, {});
   EXPECT_LE(again.executor().arena_bytes(), kept.executor().arena_bytes());
-  for (int step = 0; step < 3; ++step) {
-    again.Step();
-    kept.Step();
-    ExpectSameOutputs(model, again, kept);
-  }
+  ExpectSameSteps(/*steps=*/3, model, again, kept);
 }
 
 std::string TestNameOf(std::string_view network) {
