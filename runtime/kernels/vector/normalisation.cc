@@ -52,6 +52,9 @@ class ChannelKernel : public VectorPrimitive {
 // How batch norm's result follows from statistics, with an addend, behind the other inputs, and
 // ReLU where the node has them.
 class NormaliseKernel : public ChannelKernel {
+ public:
+  bool MayOverwrite(int input, int output) const override { return input == 0 && output == 0; }
+
  protected:
   NormaliseKernel(const NodeSpec& node, size_t addend)
       : ChannelKernel(node),
@@ -87,8 +90,6 @@ class BatchNormKernel : public NormaliseKernel {
  public:
   explicit BatchNormKernel(const NodeSpec& node) : NormaliseKernel(node, 3) {}
 
-  bool MayOverwrite(int input, int output) const override { return input == 0 && output == 0; }
-
   void Run(const Arguments& a) override {
     ForChannels([&](int64_t c) {
       const float* const x = a.in<float>(0);
@@ -119,8 +120,6 @@ class BatchNormKernel : public NormaliseKernel {
 class BatchNormAgainKernel : public NormaliseKernel {
  public:
   explicit BatchNormAgainKernel(const NodeSpec& node) : NormaliseKernel(node, 5) {}
-
-  bool MayOverwrite(int input, int output) const override { return input == 0 && output == 0; }
 
   void Run(const Arguments& a) override {
     ForChannels([&](int64_t c) { Normalise(a, c, a.in<float>(3)[c], a.in<float>(4)[c]); });
