@@ -25,10 +25,16 @@ constexpr ElementType kTypeOf<HalfBlock> = ElementType::kF16;
 
 template <typename T>
 OrderedSum<T>::OrderedSum(int shards, size_t elements, SumOrder order)
-    : shards_(shards), elements_(elements), order_(order) {
+    : shards_(shards),
+      elements_(elements),
+      order_(order),
+      direct_(std::make_unique<DirectSum<T>>()) {
   RM_CHECK(shards >= 1, "an ordered sum needs at least one shard");
   added_.assign(static_cast<size_t>(shards), false);
 }
+
+template <typename T>
+OrderedSum<T>::~OrderedSum() = default;
 
 template <typename T>
 absl::Status OrderedSum<T>::Add(int shard, std::span<const T> values) {
@@ -124,7 +130,7 @@ absl::Status OrderedSum<T>::Reduce(Communicator& communicator, std::span<T> out,
   return communicator.Run(operation, [&](Transport& transport) {
     if (algorithm == Algorithm::kHalvingDoubling)
       return HalvingSum<T>(transport, std::move(mine), out, communicator.segment_bytes()).Run();
-    return DirectSum<T>(transport, std::move(mine), out, communicator.segment_bytes()).Run();
+    return direct_->Run(transport, mine, out, communicator.segment_bytes());
   });
 }
 

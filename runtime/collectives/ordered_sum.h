@@ -27,6 +27,7 @@
 
 #include <cstddef>
 #include <map>
+#include <memory>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -39,6 +40,8 @@
 namespace ringmaster::collectives {
 
 class Communicator;
+template <typename T>
+class DirectSum;
 
 // In which order the shards are added. kByRank exists for one test of the product: it adds in the
 // order in which shards arrive on a rank and then by rank, so its bits depend on the world size,
@@ -53,6 +56,7 @@ class OrderedSum {
  public:
   // `shards` >= 1 is V, `elements` the length of every shard's vector (0 is allowed).
   OrderedSum(int shards, size_t elements, SumOrder order = SumOrder::kTree);
+  ~OrderedSum();
 
   // Adds shard `shard`'s vector; `values` is copied or added at once and not kept. Any order of
   // shards gives the same bits; increasing order needs the least memory. kInvalidArgument: shard
@@ -86,6 +90,7 @@ class OrderedSum {
   std::map<ShardRange, std::vector<T>>
       nodes_;                         // complete nodes without a complete parent (kByRank: one sum)
   std::vector<std::vector<T>> free_;  // buffers for reuse
+  std::unique_ptr<DirectSum<T>> direct_;
 };
 
 extern template class OrderedSum<float>;

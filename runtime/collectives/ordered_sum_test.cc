@@ -22,6 +22,7 @@ using testing::Group;
 using ::testing::HasSubstr;
 
 constexpr size_t kElements = 1003;
+constexpr size_t kManyElements = 5003;  // more than ranks exchange in one step
 constexpr Algorithm kSchedules[] = {Algorithm::kDirect, Algorithm::kHalvingDoubling};
 
 // Values whose sums round, of all magnitudes, with a few of the special ones.
@@ -103,7 +104,8 @@ TEST_P(OrderedSumBitsTest, AreTheTreesAtEveryWorldSize) {
   const int shard_count = GetParam();
   const unsigned seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));
-  const auto shards = RandomShards(shard_count, kElements, seed);
+  const size_t elements = shard_count % 2 == 0 ? kElements : kManyElements;
+  const auto shards = RandomShards(shard_count, elements, seed);
   std::vector<uint32_t> first;
   for (int world = 1; world <= shard_count; ++world) {
     Group group(world,
@@ -265,7 +267,7 @@ TEST(OrderedSumTest, RefusesAShardTwiceOrOutOfRangeOrOfWrongLength) {
 TEST(OrderedSumTest, AFailedReduceKeepsTheContributionForTheNextRound) {
   const auto shards = RandomShards(4, kElements, 11);
   Group group(2);
-  std::vector<OrderedSum<float>> sums(2, OrderedSum<float>(4, kElements));
+  OrderedSum<float> sums[] = {{4, kElements}, {4, kElements}};
   for (int s = 0; s < 4; ++s) ASSERT_TRUE(sums[s / 2].Add(s, shards[s]).ok());
   group.Run([&](Communicator& comm) {
     if (comm.rank() == 1) return;  // leaves without reducing
@@ -280,6 +282,33 @@ TEST(OrderedSumTest, AFailedReduceKeepsTheContributionForTheNextRound) {
     std::vector<float> out(kElements);
     ASSERT_TRUE(sums[0].Reduce(comm, out, "gradient").ok());
     ExpectTreeSum(shards, out);
+  });
+}
+
+TEST(OrderedSumTest, IsTheSameWhenShardsChangeHandsBetweenSteps) {
+  constexpr int kShards = 6;
+  const unsigned seed = std::random_device{}();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937 random(seed);
+  std::vector<std::vector<int>> owner_of(8, std::vector<int>(kShards));
+  for (auto& owners : owner_of) {
+    for (int& owner : owners) owner = static_cast<int>(random() % 3);
+  }
+  const auto shards = RandomShards(kShards, kManyElements, seed);
+  Group group(3);
+  group.options.algorithm = Algorithm::kDirect;
+  group.Run([&](Communicator& comm) {
+    OrderedSum<float> sum(kShards, kManyElements);
+    for (const auto& owners : owner_of) {
+      for (int s = 0; s < kShards; ++s) {
+        if (owners[static_cast<size_t>(s)] != comm.rank()) continue;
+        ASSERT_TRUE(sum.Add(s, shards[s]).ok());
+      }
+      std::vector<float> out(kManyElements);
+      ASSERT_TRUE(sum.Reduce(comm, out, "gradient").ok()) << comm.status();
+      ExpectTreeSum(shards, out);
+      sum.Clear();
+    }
   });
 }
 

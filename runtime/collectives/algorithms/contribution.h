@@ -3,8 +3,11 @@
 #define RINGMASTER_RUNTIME_COLLECTIVES_ALGORITHMS_CONTRIBUTION_H_
 
 #include <span>
+#include <type_traits>
 #include <vector>
 
+#include "runtime/collectives/combine.h"
+#include "runtime/collectives/compression/sixteen_bits.h"
 #include "runtime/collectives/ordered_sum.h"
 
 namespace ringmaster::collectives {
@@ -18,6 +21,17 @@ struct Contribution {
   std::vector<std::span<const T>>
       sums;  // kTree: of the covering nodes of `owned`, in shard order; else one or none
 };
+
+// Whether a message of T may be added as it arrives. Blocks have an exponent of their own, of which
+// a Combiner knows nothing.
+template <typename T>
+constexpr bool kCombines = !std::is_same_v<T, HalfBlock>;
+
+// What adds it: the same bits as Add (add.h).
+template <typename T>
+requires kCombines<T> Combiner Adding() {
+  return {Reduction::kSum, ElementTypeOf<T>()};
+}
 
 }  // namespace ringmaster::collectives
 

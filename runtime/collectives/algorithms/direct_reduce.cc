@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "common/status.h"
+#include "runtime/collectives/algorithms/interleave.h"
 #include "runtime/collectives/algorithms/transfer.h"
 #include "runtime/collectives/pieces.h"
 
@@ -75,49 +76,23 @@ absl::Status DirectSpreadSlices(Transport& transport, std::span<const int> ranks
   return WaitForAll(transport, receipts);
 }
 
-// Both halves at once, piece by piece: while the pieces of all slices go to their owners, the sums
-// of those that went kAhead steps before go back, straight from the processor's cache. On each link
-// the messages are: piece i of the target's slice, then sum i - kAhead of the sender's.
-//
-// An owner sends a sum when it has combined that piece of all ranks, so what is received into a
-// place where this rank's own values were comes after these have been sent.
 absl::Status DirectAllreduce(Transport& transport, const Combiner& combine, ConstElements in,
                              Elements out, size_t segment_bytes) {
-  constexpr size_t kAhead = 2;
   const int world = transport.world();
   const int me = transport.rank();
-  const size_t largest = PieceElements(in.element_bytes(), segment_bytes);
-  const auto piece_of = [&](int owner, size_t step, size_t before) -> Piece {
-    const Piece slice = SliceOf(in.count(), world, owner);
-    const size_t at = (step - before) * largest;
-    if (step < before || at >= slice.count) return {};
-    return {slice.offset + at, std::min(largest, slice.count - at)};
+  const auto send = [&](int to, Piece piece) { transport.PostSend(to, Part(in, piece).bytes()); };
+  const auto sum = [&](Piece piece) -> absl::Status {
+    const Elements result = Part(out, piece);
+    for (int i = 1; i < world; ++i) {
+      const auto left = i == 1 ? Part(in, piece) : ConstElements(result);
+      RM_RETURN_IF_ERROR(transport.Wait(
+          transport.PostCombine(RingRank(me, -i, world), {combine, left.bytes(), result.bytes()})));
+    }
+    return absl::OkStatus();
   };
-  const size_t pieces = (SliceOf(in.count(), world, 0).count + largest - 1) / largest;
-  std::vector<Receipt> sums;
-  for (size_t step = 0; step < pieces + 2 * kAhead; ++step) {
-    for (int i = 1; i < world; ++i) {
-      const int to = RingRank(me, i, world);
-      if (const Piece piece = piece_of(to, step, 0); piece.count > 0)
-        transport.PostSend(to, Part(in, piece).bytes());
-    }
-    const Piece mine = piece_of(me, step, kAhead);
-    if (mine.count > 0) {
-      const Elements sum = Part(out, mine);
-      for (int i = 1; i < world; ++i) {
-        const auto left = i == 1 ? Part(in, mine) : ConstElements(sum);
-        RM_RETURN_IF_ERROR(transport.Wait(
-            transport.PostCombine(RingRank(me, -i, world), {combine, left.bytes(), sum.bytes()})));
-      }
-      for (int i = 1; i < world; ++i) transport.PostSend(RingRank(me, i, world), sum.bytes());
-    }
-    for (int i = 1; i < world; ++i) {
-      const int from = RingRank(me, -i, world);
-      if (const Piece piece = piece_of(from, step, 2 * kAhead); piece.count > 0)
-        sums.push_back(transport.PostReceive(from, Part(out, piece).bytes()));
-    }
-  }
-  return WaitForAll(transport, sums);
+  const auto bytes_of = [&](Piece piece) { return Part(out, piece).bytes(); };
+  return SumAndSpread(transport, in.count(), PieceElements(in.element_bytes(), segment_bytes), send,
+                      sum, bytes_of);
 }
 
 }  // namespace ringmaster::collectives

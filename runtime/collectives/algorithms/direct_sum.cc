@@ -5,154 +5,152 @@
 
 #include "common/status.h"
 #include "runtime/collectives/add.h"
+#include "runtime/collectives/algorithms/interleave.h"
+#include "runtime/collectives/algorithms/transfer.h"
 #include "runtime/collectives/timeline.h"
 
 namespace ringmaster::collectives {
+namespace {
 
-template <typename T>
-DirectSum<T>::DirectSum(Transport& transport, Contribution<T> mine, std::span<T> out,
-                        size_t segment_bytes)
-    : transport_(transport),
-      mine_(std::move(mine)),
-      out_(out),
-      ownership_(transport.world(), mine_.shards),
-      segment_elements_(std::max<size_t>(1, segment_bytes / sizeof(T))) {}
+// What a rank may send in one step so that nobody waits for sums.
+constexpr size_t kInOneStep = 16 * 1024;
 
-template <typename T>
-absl::Status DirectSum<T>::Run() {
-  ownership_.Set(transport_.rank(), mine_.owned);
-  // What is queued lies in this object's memory, so the operation ends here, well or badly.
-  const absl::Status status = RunSteps();
-  return status.ok() ? transport_.Finish() : transport_.Fail({status, -1});
-}
-
-template <typename T>
-absl::Status DirectSum<T>::RunSteps() {
-  RM_RETURN_IF_ERROR(ExchangeOwnership());
-  RM_RETURN_IF_ERROR(ownership_.Check());
-  PlanAdditions();
-  RM_RETURN_IF_ERROR(AddSlice());
-  return GatherSlices();
-}
-
-// Everything that this rank sends is queued before it waits: in step i to rank r+i, while it
-// receives from r-i, so that no rank is everybody's target at once.
-template <typename T>
-absl::Status DirectSum<T>::ExchangeOwnership() {
-  const Phase phase("exchange ownership");
-  const int world = transport_.world();
-  const int rank = transport_.rank();
-  std::vector<Receipt> receipts;
-  for (int step = 1; step < world; ++step) {
-    const int from = RingRank(rank, -step, world);
-    transport_.PostSend(RingRank(rank, step, world), ownership_.bits(rank));
-    receipts.push_back(transport_.PostReceive(from, ownership_.bits(from)));
-  }
-  SendNodes();
-  for (const Receipt& receipt : receipts) RM_RETURN_IF_ERROR(transport_.Wait(receipt));
-  return absl::OkStatus();
-}
-
-template <typename T>
-void DirectSum<T>::SendNodes() {
-  const int world = transport_.world();
-  for (int step = 1; step < world; ++step) {
-    const int to = RingRank(transport_.rank(), step, world);
-    for (const Piece& piece : PiecesOf(SliceOf(out_.size(), world, to), segment_elements_)) {
-      for (const std::span<const T> sum : mine_.sums) transport_.PostSend(to, BytesOf(sum, piece));
-    }
-  }
-}
-
-template <typename T>
-void DirectSum<T>::PlanAdditions() {
+SumSchedule ScheduleFor(const Ownership& ownership, SumOrder order, int rank, bool combines) {
+  std::vector<SumSource> sources;
   std::vector<ShardRange> nodes;
-  for (int rank = 0; rank < transport_.world(); ++rank) {
-    const std::vector<int> owned = ownership_.ShardsOf(rank);
-    if (mine_.order == SumOrder::kByRank) {
-      if (!owned.empty()) sources_.push_back({rank, 0});
+  for (int from = 0; from < ownership.world(); ++from) {
+    const std::vector<int> owned = ownership.ShardsOf(from);
+    if (order == SumOrder::kByRank) {
+      if (!owned.empty()) sources.push_back({from, 0});
       continue;
     }
-    size_t index = 0;
-    for (const ShardRange& node : CoveringNodes(mine_.shards, owned)) {
+    int index = 0;
+    for (const ShardRange& node : CoveringNodes(ownership.shards(), owned)) {
       nodes.push_back(node);
-      sources_.push_back({rank, index++});
+      sources.push_back({from, index++});
     }
   }
-  if (mine_.order == SumOrder::kTree) {
-    plan_ = CombiningPlan(mine_.shards, nodes);
+  std::vector<Addition> additions;
+  if (order == SumOrder::kTree) {
+    additions = CombiningPlan(ownership.shards(), nodes);
   } else {
-    for (int i = 1; i < static_cast<int>(sources_.size()); ++i) plan_.push_back({0, i});
+    for (int i = 1; i < static_cast<int>(sources.size()); ++i) additions.push_back({0, i});
   }
+  return ScheduleOf(sources, additions, rank, combines);
 }
 
-template <typename T>
-void DirectSum<T>::PostPiece(const Piece& piece, Received* buffers) {
-  buffers->values.resize(sources_.size());
-  buffers->receipts.clear();
-  for (size_t i = 0; i < sources_.size(); ++i) {
-    if (sources_[i].rank == transport_.rank()) continue;
-    buffers->values[i].resize(piece.count);
-    const std::span<T> into(buffers->values[i]);
-    buffers->receipts.push_back(
-        transport_.PostReceive(sources_[i].rank, std::as_writable_bytes(into)));
-  }
-}
-
-// Carries the plan out. A node of this rank's own is only read (no reducing in place): its first
-// addition goes to a buffer, and the plan's last one, the root's, straight to the result.
-template <typename T>
-absl::Status DirectSum<T>::AddPiece(const Piece& piece, Received* buffers) {
-  for (const Receipt& receipt : buffers->receipts) RM_RETURN_IF_ERROR(transport_.Wait(receipt));
-  std::vector<const T*> current(sources_.size());
-  for (size_t i = 0; i < sources_.size(); ++i) {
-    const bool own = sources_[i].rank == transport_.rank();
-    current[i] = own ? &mine_.sums[sources_[i].index][piece.offset] : buffers->values[i].data();
-  }
-  T* const result = &out_[piece.offset];
-  if (plan_.empty()) std::copy_n(current[0], piece.count, result);
-  for (size_t i = 0; i < plan_.size(); ++i) {
-    const auto [into, from] = plan_[i];
-    buffers->values[into].resize(piece.count);
-    T* const sum = i + 1 == plan_.size() ? result : buffers->values[into].data();
-    Add(sum, current[into], current[from], piece.count);
-    current[into] = sum;
-  }
-  return absl::OkStatus();
-}
+}  // namespace
 
 template <typename T>
-absl::Status DirectSum<T>::AddSlice() {
-  const Phase phase("add slice");
-  const int world = transport_.world();
-  const std::vector<Piece> pieces =
-      PiecesOf(SliceOf(out_.size(), world, transport_.rank()), segment_elements_);
-  Received buffers[2];
-  if (!pieces.empty()) PostPiece(pieces[0], &buffers[0]);
-  for (size_t i = 0; i < pieces.size(); ++i) {
-    if (i + 1 < pieces.size()) PostPiece(pieces[i + 1], &buffers[(i + 1) % 2]);
-    RM_RETURN_IF_ERROR(AddPiece(pieces[i], &buffers[i % 2]));
-    for (int step = 1; step < world; ++step) {
-      transport_.PostSend(RingRank(transport_.rank(), step, world),
-                          BytesOf(std::span<const T>(out_), pieces[i]));
+absl::Status DirectSum<T>::Run(Transport& transport, const Contribution<T>& mine, std::span<T> out,
+                               size_t segment_bytes) {
+  Context run{transport, mine, out, Ownership(transport.world(), mine.shards), {}};
+  // What is queued lies in the run's memory, so the operation ends here, well or badly.
+  const absl::Status status = RunSteps(run, segment_bytes);
+  return status.ok() ? transport.Finish() : transport.Fail({status, -1});
+}
+
+// All messages of a step are queued before a rank waits.
+template <typename T>
+absl::Status DirectSum<T>::RunSteps(Context& run, size_t segment_bytes) {
+  Transport& transport = run.transport;
+  const size_t others = static_cast<size_t>(transport.world() - 1);
+  const size_t largest = PieceElements(sizeof(T), segment_bytes);
+  TellOwnership(run);
+  const auto send = [&](int to, Piece piece) {
+    for (const std::span<const T> sum : run.mine.sums) transport.PostSend(to, BytesOf(sum, piece));
+  };
+  if (run.out.size_bytes() * others <= kInOneStep) {
+    const std::vector<Piece> pieces = PiecesOf({0, run.out.size()}, largest);
+    for (int i = 1; i < transport.world(); ++i) {
+      for (const Piece& piece : pieces)
+        send(RingRank(transport.rank(), i, transport.world()), piece);
     }
+    for (const Piece& piece : pieces) RM_RETURN_IF_ERROR(AddPiece(run, piece));
+  } else {
+    const auto add = [&](Piece piece) { return AddPiece(run, piece); };
+    const auto bytes_of = [&](Piece piece) { return WritableBytesOf(run.out, piece); };
+    RM_RETURN_IF_ERROR(SumAndSpread(transport, run.out.size(), largest, send, add, bytes_of));
   }
-  return absl::OkStatus();
+  return Agree(run);  // also a rank that has added nothing
 }
 
+// In step i to rank r+i, so that no rank is everybody's target at once.
 template <typename T>
-absl::Status DirectSum<T>::GatherSlices() {
-  const Phase phase("gather slices");
-  const int world = transport_.world();
-  std::vector<Receipt> receipts;
+void DirectSum<T>::TellOwnership(Context& run) {
+  const int world = run.transport.world();
+  const int rank = run.transport.rank();
+  run.ownership.Set(rank, run.mine.owned);
   for (int step = 1; step < world; ++step) {
-    const int from = RingRank(transport_.rank(), -step, world);
-    for (const Piece& piece : PiecesOf(SliceOf(out_.size(), world, from), segment_elements_)) {
-      receipts.push_back(transport_.PostReceive(from, WritableBytesOf(out_, piece)));
+    const int from = RingRank(rank, -step, world);
+    run.transport.PostSend(RingRank(rank, step, world), run.ownership.bits(rank));
+    run.rows.push_back(run.transport.PostReceive(from, run.ownership.bits(from)));
+  }
+}
+
+// Waits until it is known what comes from whom.
+template <typename T>
+absl::Status DirectSum<T>::Agree(Context& run) {
+  if (std::exchange(run.is_agreed, true)) return absl::OkStatus();
+  const Phase phase("exchange ownership");
+  RM_RETURN_IF_ERROR(WaitForAll(run.transport, run.rows));
+  const int rank = run.transport.rank();
+  if (plan_ && plan_->rank == rank && plan_->ownership == run.ownership) return absl::OkStatus();
+  RM_RETURN_IF_ERROR(run.ownership.Check());
+  plan_ = {run.ownership, rank, ScheduleFor(run.ownership, run.mine.order, rank, kCombines<T>)};
+  scratch_.resize(static_cast<size_t>(plan_->schedule.scratch));
+  return absl::OkStatus();
+}
+
+template <typename T>
+absl::Status DirectSum<T>::AddPiece(Context& run, Piece piece) {
+  RM_RETURN_IF_ERROR(Agree(run));
+  const Phase phase("add slice");
+  for (Scratch& scratch : scratch_) {
+    if (scratch.size < piece.count) {
+      scratch = {std::make_unique_for_overwrite<T[]>(piece.count), piece.count};
     }
   }
-  for (const Receipt& receipt : receipts) RM_RETURN_IF_ERROR(transport_.Wait(receipt));
-  return absl::OkStatus();
+  const std::span<T> result = run.out.subspan(piece.offset, piece.count);
+  std::vector<std::optional<Receipt>> awaited(1 + scratch_.size());  // the result's comes first
+  const auto number = [](const SumPlace& place) {
+    return place.kind == SumPlace::Kind::kResult ? 0 : 1 + static_cast<size_t>(place.index);
+  };
+  const auto wait_for = [&](const SumPlace& place) -> absl::Status {
+    if (place.kind == SumPlace::Kind::kOwn) return absl::OkStatus();
+    const auto receipt = std::exchange(awaited[number(place)], std::nullopt);
+    return receipt ? run.transport.Wait(*receipt) : absl::OkStatus();
+  };
+  const auto target = [&](const SumPlace& place) {
+    return place.kind == SumPlace::Kind::kResult
+               ? result
+               : std::span(scratch_[static_cast<size_t>(place.index)].values.get(), piece.count);
+  };
+  const auto operand = [&](const SumPlace& place) -> std::span<const T> {
+    if (place.kind != SumPlace::Kind::kOwn) return target(place);
+    return run.mine.sums[static_cast<size_t>(place.index)].subspan(piece.offset, piece.count);
+  };
+  using Kind = SumStep::Kind;
+  for (const auto& [kind, peer, left, right, into] : plan_->schedule.steps) {
+    const std::span<T> sum = target(into);
+    if (kind == Kind::kReceive) {
+      awaited[number(into)] = run.transport.PostReceive(peer, std::as_writable_bytes(sum));
+      continue;
+    }
+    if (kind != Kind::kCombineLeft) RM_RETURN_IF_ERROR(wait_for(left));
+    if (kind == Kind::kAdd || kind == Kind::kCombineLeft) RM_RETURN_IF_ERROR(wait_for(right));
+    if (kind == Kind::kCopy) {
+      std::ranges::copy(operand(left), sum.begin());
+    } else if (kind == Kind::kAdd) {
+      Add(sum.data(), operand(left).data(), operand(right).data(), piece.count);
+    } else if constexpr (kCombines<T>) {
+      const bool arrives_left = kind == Kind::kCombineLeft;
+      const auto mine = std::as_bytes(operand(arrives_left ? right : left));
+      awaited[number(into)] = run.transport.PostCombine(
+          peer, {Adding<T>(), mine, std::as_writable_bytes(sum), arrives_left});
+    }
+  }
+  return wait_for({});
 }
 
 template class DirectSum<float>;

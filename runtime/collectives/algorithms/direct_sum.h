@@ -2,61 +2,69 @@
 // rank's nodes for it, adds them in the tree's order, and sends the sum to all.
 //
 // Each rank first says which shards it has (a bit per shard), so that everybody knows which nodes
-// come, and a shard that is missing or there twice is found before anything is added. The slice is
-// worked through in pieces, the next one being received while one is added. Bytes out of each rank,
-// for n bytes, W ranks and ranges aligned to the tree: 2n(W-1)/W, as a ring; in two steps instead
-// of 2(W-1), over W-1 connections. For any order of addition (SumOrder).
+// come, and a shard that is missing or there twice is found before anything is added. Slices are
+// worked through in pieces, of which the sums come back while further ones go (interleave.h), and
+// nodes are combined as they arrive wherever the tree's order lets them (sum_schedule.h). Bytes out
+// of each rank, for n bytes, W ranks and ranges aligned to the tree: 2n(W-1)/W, as a ring; in two
+// steps instead of 2(W-1), over W-1 connections. Where that is little, every rank sends its nodes
+// to all others, each of which adds all of them itself: n(W-1) bytes, in one step. For any order of
+// addition (SumOrder).
 #ifndef RINGMASTER_RUNTIME_COLLECTIVES_ALGORITHMS_DIRECT_SUM_H_
 #define RINGMASTER_RUNTIME_COLLECTIVES_ALGORITHMS_DIRECT_SUM_H_
 
 #include <cstddef>
+#include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "runtime/collectives/algorithms/contribution.h"
 #include "runtime/collectives/algorithms/ownership.h"
+#include "runtime/collectives/algorithms/sum_schedule.h"
 #include "runtime/collectives/pieces.h"
 #include "runtime/collectives/transport/transport.h"
 
 namespace ringmaster::collectives {
 
-// One run. The transport is inside an operation; blocking and errors as Transport's.
+// What runs of one sum after another keep: the steps, as long as nobody's shards change, and the
+// memory for sums on their way, at most a segment for each. Not thread-safe.
 template <typename T>
 class DirectSum {
  public:
-  DirectSum(Transport& transport, Contribution<T> mine, std::span<T> out, size_t segment_bytes);
-
+  // One run. The transport is inside an operation; blocking and errors as Transport's.
   // kFailedPrecondition: the ranks together do not have each shard exactly once.
-  absl::Status Run();
+  absl::Status Run(Transport& transport, const Contribution<T>& mine, std::span<T> out,
+                   size_t segment_bytes);
 
  private:
-  // A sum for the piece being added: what one rank has for one node.
-  struct Source {
-    int rank = 0;
-    size_t index = 0;  // among that rank's
+  // What does not change while nobody's shards do.
+  struct Plan {
+    Ownership ownership;
+    int rank;
+    SumSchedule schedule;
   };
-  struct Received {
-    std::vector<std::vector<T>> values;  // by source; empty for this rank's own
-    std::vector<Receipt> receipts;
+  struct Scratch {
+    std::unique_ptr<T[]> values;
+    size_t size = 0;
+  };
+  // One run's own.
+  struct Context {
+    Transport& transport;
+    const Contribution<T>& mine;
+    const std::span<T> out;
+    Ownership ownership;
+    std::vector<Receipt> rows;  // of the others' shards, until all are here
+    bool is_agreed = false;
   };
 
-  absl::Status RunSteps();
-  absl::Status ExchangeOwnership();
-  void PlanAdditions();
-  void SendNodes();
-  void PostPiece(const Piece& piece, Received* buffers);
-  absl::Status AddPiece(const Piece& piece, Received* buffers);
-  absl::Status AddSlice();
-  absl::Status GatherSlices();
+  absl::Status RunSteps(Context& run, size_t segment_bytes);
+  static void TellOwnership(Context& run);
+  absl::Status Agree(Context& run);
+  absl::Status AddPiece(Context& run, Piece piece);
 
-  Transport& transport_;
-  const Contribution<T> mine_;
-  const std::span<T> out_;
-  Ownership ownership_;
-  const size_t segment_elements_;
-  std::vector<Source> sources_;
-  std::vector<Addition> plan_;
+  std::optional<Plan> plan_;
+  std::vector<Scratch> scratch_;
 };
 
 }  // namespace ringmaster::collectives

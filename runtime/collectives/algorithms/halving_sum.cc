@@ -6,6 +6,7 @@
 
 #include "common/status.h"
 #include "runtime/collectives/add.h"
+#include "runtime/collectives/algorithms/transfer.h"
 
 namespace ringmaster::collectives {
 
@@ -142,15 +143,9 @@ absl::Status HalvingSum<T>::Add(const NodeStep& step) {
   return absl::OkStatus();
 }
 
-// One piece is received while the one before is added.
 template <typename T>
 absl::Status HalvingSum<T>::AddReceived(const NodeStep& step, const Held& left, const Held& right,
                                         T* sum) {
-  struct Incoming {
-    int from;
-    bool is_left;
-    Piece piece;
-  };
   const int rank = transport_.rank();
   std::vector<Incoming> incoming;
   for (const auto& [i, j, low, high] : step.swaps) {
@@ -159,12 +154,35 @@ absl::Status HalvingSum<T>::AddReceived(const NodeStep& step, const Held& left, 
                        low.count);
     } else if (i == rank) {
       for (const Piece& part : PiecesOf(low, segment_elements_))
-        incoming.push_back({j, false, part});
+        incoming.push_back({j, false, part, left.values + part.offset});
     } else if (j == rank) {
       for (const Piece& part : PiecesOf(high, segment_elements_))
-        incoming.push_back({i, true, part});
+        incoming.push_back({i, true, part, right.values + part.offset});
     }
   }
+  if constexpr (kCombines<T>) {
+    return CombineReceived(incoming, sum);
+  } else {
+    return AddAfterReceiving(incoming, sum);
+  }
+}
+
+// What arrives is added straight into place.
+template <typename T>
+absl::Status HalvingSum<T>::CombineReceived(std::span<const Incoming> incoming,
+                                            T* sum) requires kCombines<T> {
+  std::vector<Receipt> receipts;
+  for (const auto& [from, is_left, piece, mine] : incoming) {
+    receipts.push_back(transport_.PostCombine(
+        from, {Adding<T>(), std::as_bytes(std::span(mine, piece.count)),
+               std::as_writable_bytes(std::span(sum + piece.offset, piece.count)), is_left}));
+  }
+  return WaitForAll(transport_, receipts);
+}
+
+// One piece is received while the one before is added.
+template <typename T>
+absl::Status HalvingSum<T>::AddAfterReceiving(std::span<const Incoming> incoming, T* sum) {
   std::vector<T> scratch[2];
   Receipt receipts[2];
   const auto post = [&](size_t n) {
@@ -177,9 +195,8 @@ absl::Status HalvingSum<T>::AddReceived(const NodeStep& step, const Held& left, 
   for (size_t n = 0; n < incoming.size(); ++n) {
     if (n + 1 < incoming.size()) post(n + 1);
     RM_RETURN_IF_ERROR(transport_.Wait(receipts[n % 2]));
-    const auto& [from, is_left, piece] = incoming[n];
+    const auto& [from, is_left, piece, mine] = incoming[n];
     const T* theirs = scratch[n % 2].data();
-    const T* mine = (is_left ? right : left).values + piece.offset;
     collectives::Add(sum + piece.offset, is_left ? theirs : mine, is_left ? mine : theirs,
                      piece.count);
   }

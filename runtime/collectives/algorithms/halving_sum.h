@@ -73,6 +73,14 @@ class HalvingSum {
     T* sum = nullptr;
   };
 
+  // A piece of what a peer has of one side, and this rank's own of the other side.
+  struct Incoming {
+    int from;
+    bool is_left;  // what comes is the left side's
+    Piece piece;
+    const T* mine;
+  };
+
   absl::Status RunSteps();
   absl::Status ExchangeOwnership();
   std::vector<std::vector<ShardRange>> Cover();
@@ -80,6 +88,8 @@ class HalvingSum {
   T* PlaceFor(const ShardRange& node, const Held& left, const Held& right);
   absl::Status Add(const NodeStep& step);
   absl::Status AddReceived(const NodeStep& step, const Held& left, const Held& right, T* sum);
+  absl::Status CombineReceived(std::span<const Incoming> incoming, T* sum) requires kCombines<T>;
+  absl::Status AddAfterReceiving(std::span<const Incoming> incoming, T* sum);
   absl::Status Spread(const NodeStep& step);
   absl::Status ServeIdle(const std::vector<std::vector<ShardRange>>& cover);
   void Send(int to, const T* values, Piece piece);

@@ -15,6 +15,9 @@ class Ownership {
  public:
   Ownership(int world, int shards);
 
+  int shards() const { return shards_; }
+  int world() const { return world_; }
+
   // The shards of one rank; `owned` by shard.
   void Set(int rank, const std::vector<bool>& owned);
 
@@ -26,6 +29,8 @@ class Ownership {
 
   // kFailedPrecondition naming the shard, and the ranks, unless every shard has exactly one owner.
   absl::Status Check() const;
+
+  bool operator==(const Ownership&) const = default;
 
  private:
   bool Has(int rank, int shard) const;

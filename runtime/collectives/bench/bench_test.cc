@@ -196,6 +196,15 @@ TEST(BenchProgramTest, RanksAsProcessesVerifyAndPrintATable) {
   EXPECT_THAT(run.output, HasSubstr("# Out of bounds values : 0 OK"));
 }
 
+TEST(BenchProgramTest, SumsAsManyShardsAsItIsTold) {
+  const Ended run = RunProgram("--op ordered-sum --ranks 3 --shards 7 --sizes 4:2,300K:2");
+  EXPECT_EQ(run.code, 0) << run.output;
+  EXPECT_THAT(run.output, HasSubstr("# Out of bounds values : 0 OK"));
+  const Ended few = RunProgram("--op ordered-sum --ranks 3 --shards 2");
+  EXPECT_NE(few.code, 0);
+  EXPECT_THAT(few.output, HasSubstr("--shards: 2 are too few for 3 ranks"));
+}
+
 TEST(BenchProgramTest, PrintsJson) {
   const Ended run = RunProgram("--ranks 2 --min 1K --max 1K --iters 1 --warmup 0 --json");
   EXPECT_EQ(run.code, 0) << run.output;

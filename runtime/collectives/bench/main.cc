@@ -23,6 +23,7 @@ namespace ringmaster::collectives::bench {
 namespace {
 
 constexpr int kMaxRanks = 64;
+constexpr int kMaxShards = 1024;
 constexpr int kNoRank = -1;
 
 int Fail(const absl::Status& status, const std::string& who) {
@@ -92,6 +93,10 @@ void Declare(CLI::App& app, Flags& flags) {
       ->check(CLI::IsMember(ReductionNames()));
   app.add_option("--root", options.root, "The rank of operations that have one; 0.")
       ->check(CLI::Range(0, kMaxRanks - 1));
+  app.add_option(
+         "--shards", options.shards,
+         "Of the ordered sum; 4 for each rank, as a training job has where it says nothing.")
+      ->check(CLI::Range(1, kMaxShards));
   app.add_option("--ranks", options.ranks, "Processes, of this machine, that take part; 2.")
       ->check(CLI::Range(1, kMaxRanks));
   app.add_option("--min", flags.min, "Smallest size in bytes: 4, 64K, 256M, 1G; 4.")
@@ -145,6 +150,11 @@ int Main(int argc, char** argv) {
   }
   if (const int root = flags.options.root; root >= flags.options.ranks) {
     fmt::print(stderr, "--root: there is no rank {} of {}\n", root, flags.options.ranks);
+    return contract::kExitUsage;
+  }
+  if (const int shards = flags.options.shards; shards > 0 && shards < flags.options.ranks) {
+    fmt::print(stderr, "--shards: {} are too few for {} ranks: each needs one\n", shards,
+               flags.options.ranks);
     return contract::kExitUsage;
   }
   if (flags.rank != kNoRank) {

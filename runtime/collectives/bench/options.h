@@ -15,6 +15,7 @@ struct Options {
   std::string type = "float";
   std::string redop = "sum";
   int root = 0;
+  int shards = 0;  // of the ordered sum; 0: as many as the trainer takes
   std::string transport = "auto";
   bool tls = false;          // encrypts connections
   std::string hosts;         // of the ranks (hosts.h); empty: this machine

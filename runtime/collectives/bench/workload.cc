@@ -12,7 +12,7 @@ namespace ringmaster::collectives::bench {
 namespace {
 
 constexpr char kName[] = "bench";
-constexpr int kShards = 64;  // of the ordered sum: at least as many as there may be ranks
+constexpr int kShardsPerRank = 4;
 constexpr std::byte kWrong{0xff};
 
 template <typename T>
@@ -43,6 +43,7 @@ class WorkloadBuilder {
         type_(TypeOf(options.type)),
         reduction_(ReductionOf(options.redop)),
         root_(options.root),
+        shards_(options.shards > 0 ? options.shards : kShardsPerRank * comm_.world()),
         rank_(static_cast<size_t>(comm_.rank())),
         ranks_(static_cast<size_t>(comm_.world())),
         all_(bytes / SizeOf(type_)),
@@ -179,16 +180,16 @@ class WorkloadBuilder {
     };
   }
 
-  // Each rank adds its share of kShards shards beforehand; what is timed is the ranks' part.
+  // Each rank adds its share of the shards beforehand; what is timed is the ranks' part.
   template <typename T>
   absl::StatusOr<Workload> Sum() {
     Whole();
     reduction_ = Reduction::kSum;
     w_.input_.clear();
-    w_.expected_ = {{0, all_, Combined(type_, reduction_, kShards), 0}};
+    w_.expected_ = {{0, all_, Combined(type_, reduction_, shards_), 0}};
     w_.out_of_place_ = Place{{}, Second(all_)};
-    auto sum = std::make_shared<OrderedSum<T>>(kShards, all_);
-    const ShardRange owned = OwnedShards(kShards, comm_.world(), comm_.rank());
+    auto sum = std::make_shared<OrderedSum<T>>(shards_, all_);
+    const ShardRange owned = OwnedShards(shards_, comm_.world(), comm_.rank());
     for (int shard = owned.begin; shard < owned.end; ++shard) {
       Fill(First(all_), Contribution(type_, reduction_, shard), 0);
       RM_RETURN_IF_ERROR(sum->Add(shard, {reinterpret_cast<const T*>(w_.first_.data()), all_}));
@@ -213,6 +214,7 @@ class WorkloadBuilder {
   const ElementType type_;
   Reduction reduction_;
   const int root_;
+  const int shards_;  // of an ordered sum
   const size_t rank_;
   const size_t ranks_;
   const size_t all_;   // elements
