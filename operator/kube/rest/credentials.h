@@ -58,8 +58,9 @@ std::shared_ptr<CredentialSource> FileCredentials(CredentialFiles files,
 
 // A program that prints an ExecCredential of client.authentication.k8s.io/v1 (or v1beta1) on its
 // standard output: how clouds sign people in. Its answer is used until it expires, or is refused;
-// it is run once at a time, whoever asks, without standard input, and killed at the deadline. What
-// it writes on standard error, its last line, goes into the error message.
+// it is run once at a time, whoever asks, without standard input, and killed at the deadline. Who
+// waits for a run that fails gets that failure; the next to ask runs it again. What it writes on
+// standard error, its last line, goes into the error message.
 struct ExecPlugin {
   std::string api_version = "client.authentication.k8s.io/v1";
   std::string command;  // a path, or a name to be looked up in PATH

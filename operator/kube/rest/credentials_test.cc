@@ -2,6 +2,9 @@
 #include "operator/kube/rest/credentials.h"
 
 #include <filesystem>
+#include <latch>
+#include <thread>
+#include <vector>
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -149,6 +152,30 @@ TEST_F(CredentialsTest, APluginThatHangsIsKilledWithItsChildren) {
   EXPECT_EQ(status.code(), absl::StatusCode::kUnauthenticated);
   EXPECT_THAT(status.ToString(), HasSubstr("did not end in time"));
   EXPECT_LT(std::chrono::steady_clock::now() - begin, 20s);
+}
+
+TEST_F(CredentialsTest, APluginThatFailsIsNotRunAgainForEachWhoWaitedForIt) {
+  const auto source =
+      Plugin("while ! [ -e " + Path("go") + " ]; do sleep 0.05; done; echo no session >&2; exit 3");
+  constexpr int kCallers = 4;
+  std::latch asking(kCallers);
+  std::vector<absl::Status> answers(kCallers);
+  std::vector<std::thread> callers;
+  for (absl::Status& answer : answers) {
+    callers.emplace_back([&] {
+      asking.count_down();
+      answer = source->Get().status();
+    });
+  }
+  asking.wait();
+  Write("go", "");
+  for (std::thread& caller : callers) caller.join();
+  for (const absl::Status& answer : answers) {
+    EXPECT_THAT(answer.ToString(), HasSubstr("exit code 3: no session"));
+  }
+  EXPECT_EQ(Runs(), 1);
+  EXPECT_FALSE(source->Get().ok());
+  EXPECT_EQ(Runs(), 2) << "who asks after the failure may have mended it";
 }
 
 TEST_F(CredentialsTest, APluginThatIsNotThereSaysHowToGetIt) {

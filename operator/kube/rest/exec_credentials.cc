@@ -1,3 +1,5 @@
+#include <atomic>
+#include <cstdint>
 #include <mutex>
 #include <optional>
 
@@ -31,14 +33,20 @@ class Exec : public CredentialSource {
   Exec(ExecPlugin plugin, const Clock& clock) : plugin_(std::move(plugin)), clock_(clock) {}
 
   absl::StatusOr<Credentials> Get() override {
+    const std::uint64_t failures = failures_;
     std::lock_guard lock(mutex_);  // held while the plugin runs: the others want its answer
     if (answer_ && (!answer_->expires || clock_.Now() + kExpiryMargin < *answer_->expires)) {
       return answer_->credentials;
     }
+    // It failed while this call waited. Were each that waits to run it anew, one that hangs would
+    // hold up the last of them for as many time-outs.
+    if (failures_ != failures) return failure_;
     auto answer = Run();
     if (!answer.ok()) {
-      return absl::UnauthenticatedError(
+      failure_ = absl::UnauthenticatedError(
           fmt::format("credential plugin {}: {}", plugin_.command, Message(answer.status())));
+      ++failures_;
+      return failure_;
     }
     answer_ = *std::move(answer);
     return answer_->credentials;
@@ -113,7 +121,9 @@ class Exec : public CredentialSource {
   const ExecPlugin plugin_;
   const Clock& clock_;
   std::mutex mutex_;
-  std::optional<Answer> answer_;  // guarded by mutex_
+  std::optional<Answer> answer_;             // guarded by mutex_
+  std::atomic<std::uint64_t> failures_ = 0;  // runs that failed; written under mutex_
+  absl::Status failure_;                     // of the last of them; guarded by mutex_
 };
 
 }  // namespace

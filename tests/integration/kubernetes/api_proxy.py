@@ -35,6 +35,7 @@ class ApiProxy:
         self.away = False
         self.answer = lambda method, path: None  # a status code instead of the real answer
         self.after_write = lambda method, path, body: None  # the real server has taken it; the operator has no answer yet
+        self.after_answer = lambda authorization, status: None  # of the real server, to who shows this header
         self.shift = 0  # seconds by which the server's clock is ahead of the operator's
         self.halve = lambda method, path: False  # half of the answer, then the connection breaks
         self.writes = []  # (method, path) that the real server has taken
@@ -133,6 +134,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         except (OSError, http.client.HTTPException):
             self.close_connection = True
             return
+        proxy.after_answer(self.headers.get("Authorization"), answer.status)
         if method in WRITES and answer.status < 300:
             proxy.took(method, self.path)
             proxy.after_write(method, self.path, body)
