@@ -11,7 +11,7 @@ import unittest
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "support")]
 import binaries  # noqa: E402
-from testing import main, wait_until  # noqa: E402
+from testing import LEFT_OUT, main, wait_until  # noqa: E402
 
 
 def running_in(folder):
@@ -26,6 +26,10 @@ def running_in(folder):
     return found
 
 
+def children(pid):
+    return pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+
+
 class TestClusterItself(unittest.TestCase):
     def setUp(self):
         if binaries.missing(binaries.USABLE):
@@ -34,9 +38,9 @@ class TestClusterItself(unittest.TestCase):
         self.addCleanup(lambda: subprocess.run(["rm", "-r", str(self.folder)], check=True))
         self.addCleanup(self.cluster, "down")
 
-    def cluster(self, command, *options, check=True):
-        environment = {name: value for name, value in os.environ.items() if name != "RINGMASTER_TEST_KUBECONFIG"}
-        return subprocess.run([sys.executable, "-B", str(HERE / command), str(self.folder), *options], env=environment, check=check,
+    def cluster(self, command, *options, check=True, **environment):
+        kept = {name: value for name, value in os.environ.items() if name != "RINGMASTER_TEST_KUBECONFIG"}
+        return subprocess.run([sys.executable, "-B", str(HERE / command), str(self.folder), *options], env={**kept, **environment}, check=check,
                               capture_output=True, text=True, timeout=280)
 
     def up(self, *options):
@@ -73,6 +77,26 @@ class TestClusterItself(unittest.TestCase):
                                             capture_output=True, text=True, timeout=60)
                     self.assertEqual(copied.returncode, 0, copied.stderr)
         self.assertIn("kube-apiserver", running_in(self.folder))
+
+    def test_one_that_is_named_but_not_there_is_said(self):
+        done = self.cluster("up", check=False, RINGMASTER_TEST_KUBECONFIG="/no/such/kubeconfig")
+        self.assertEqual((done.returncode, done.stderr),
+                         (1, "no test cluster: RINGMASTER_TEST_KUBECONFIG=/no/such/kubeconfig: there is no such file\n"))
+
+    def test_one_of_kubebuilder_assets_has_its_programs_and_the_tests_that_need_controllers_say_that_there_are_none(self):
+        with tempfile.TemporaryDirectory() as assets:
+            for name in binaries.USABLE:
+                os.symlink(binaries.find(name), f"{assets}/{name}")
+            environment = {"KUBEBUILDER_ASSETS": assets, "XDG_CACHE_HOME": f"{assets}/cache"}
+            self.cluster("up", **environment)
+            programs = {os.readlink(f"/proc/{pid}/exe") for pid in children(self.supervisor())}
+            self.assertEqual(programs, {os.path.realpath(binaries.find(name)) for name in ("etcd", "kube-apiserver")})
+            environment = {**os.environ, **environment, "RINGMASTER_TEST_KUBECONFIG": f"{self.folder}/kubeconfig", "CI": "false"}
+            tests = HERE.parent / "integration/kubernetes"
+            for file, test, code in (("crd_test.py", "Crd.test_examples_are_accepted", 0), ("operator_test.py", "OperatorPods", LEFT_OUT)):
+                done = subprocess.run([sys.executable, "-B", str(tests / file), test], env=environment, capture_output=True, text=True, timeout=120)
+                self.assertEqual(done.returncode, code, done.stderr)
+            self.assertIn("the test cluster has no kube-controller-manager, kube-scheduler, kwok; `make cluster` builds", done.stderr)
 
     def test_nothing_is_left_when_its_keeper_is_killed_and_it_starts_again(self):
         self.up()

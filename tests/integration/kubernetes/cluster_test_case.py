@@ -53,6 +53,14 @@ def kubectl(*arguments, stdin=None, check=True):
     return done.stdout
 
 
+def require_controllers():
+    """Leaves the test out on a cluster of our own that is the API server alone, as programs of KUBEBUILDER_ASSETS may give."""
+    absent = binaries.missing(("kube-controller-manager", "kube-scheduler", "kwok"))
+    ours = pathlib.Path(os.environ["RINGMASTER_TEST_KUBECONFIG"]).with_name("etcd").is_dir()
+    if absent and ours:
+        raise unittest.SkipTest(f"the test cluster has no {', '.join(absent)}; {binaries.HOW}")
+
+
 def wait_until_established(*definition):
     """Not by `kubectl wait`, which fails where the API server has not written a condition yet."""
     def established():

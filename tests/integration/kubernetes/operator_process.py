@@ -9,7 +9,7 @@ import subprocess
 import tempfile
 import urllib.request
 
-from cluster_test_case import LOOK, ROOT, ClusterTest, kubectl, wait_until
+from cluster_test_case import LOOK, ROOT, ClusterTest, kubectl, require_controllers, wait_until
 from testing import BIN
 
 RBAC = ROOT / "charts/ringmaster/files/rbac.json"
@@ -72,6 +72,11 @@ class Operator:
 class OperatorTest(ClusterTest):
     """A namespace whose pods must keep the restricted Pod Security Standard, and an account for operators."""
     address = "127.0.0.1"  # of operators
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        require_controllers()  # pods need an account, a node and somebody who collects them
 
     def setUp(self):
         super().setUp()

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import tempfile
 
-from cluster_test_case import LOOK, ROOT, ClusterTest, job, kubectl, wait_until
+from cluster_test_case import LOOK, ROOT, ClusterTest, job, kubectl, require_controllers, wait_until
 from kubelet_api import KubeletApi
 from story_test_case import FOREVER, StoryTest, program
 from testing import BIN, DEADLINE, main, output_so_far
@@ -177,6 +177,7 @@ class Plugin(PluginTest, ClusterTest):
         self.fails(1, ["Unauthorized", "sign in again"], "get")
 
     def test_what_the_chart_adds_to_the_role_edit_is_enough(self):
+        require_controllers()  # which put the role together
         rules = re.findall(r"resources: \[(.*)\]\n +verbs: \[(.*)\]", USER_ROLES.read_text(encoding="utf-8"))
         self.assertEqual(len(rules), 2)
         self.apply({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": "jobs"}, "rules": [
