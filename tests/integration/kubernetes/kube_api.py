@@ -59,6 +59,15 @@ class KubeApi:
     def delete(self, path, options=None):
         return self._ask("DELETE", path, {}, options)
 
+    def evict(self, namespace, pod):
+        """As `kubectl drain` asks for it: None, or what the API server refuses it with."""
+        try:
+            self.post(f"/api/v1/namespaces/{namespace}/pods/{pod}/eviction",
+                      {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod, "namespace": namespace}})
+        except Refused as refused:
+            return refused
+        return None
+
     def _ask(self, method, path, query, body=None, content="application/json"):
         connection = _UnixConnection(self._socket)
         try:
