@@ -1,19 +1,15 @@
 """A real run of examples/digits, scraped by a real Prometheus, and the queries of the chart's dashboards."""
 import json
 import pathlib
-import re
 import shutil
-import signal
 import socket
 import subprocess
 import sys
 import tempfile
-import urllib.error
-import urllib.parse
-import urllib.request
 
 import tools
-from testing import ROOT, wait_until
+from prometheus import Prometheus
+from testing import ROOT
 
 sys.path.insert(0, str(ROOT / "tests/e2e"))
 from ringmaster_run import Run  # noqa: E402
@@ -41,50 +37,6 @@ def panels():
                 yield name, panel, target, query
 
 
-class Prometheus:
-    def __init__(self, folder):
-        self.folder = folder
-        (folder / "prometheus.yml").write_text(json.dumps(PROMETHEUS))
-        self.log = open(folder / "prometheus.log", "w+")
-        self.process = subprocess.Popen(
-            [tools.prometheus(), "--config.file=prometheus.yml", "--web.listen-address=127.0.0.1:0", f"--storage.tsdb.path={folder}/data"],
-            cwd=folder, stdout=self.log, stderr=self.log)
-        self.address = wait_until(self.find_address, lambda: f"Prometheus to listen; it says:\n{self.said()}", between=0.05)
-
-    def find_address(self):
-        if self.process.poll() is not None:
-            raise AssertionError(f"Prometheus ended:\n{self.said()}")
-        found = re.search(r'address=(127\.0\.0\.1:[1-9]\d*)', self.said())
-        return found and found[1]
-
-    def said(self):
-        return (self.folder / "prometheus.log").read_text()
-
-    def scrape(self, name, targets):
-        """`targets`: [(address, labels)]."""
-        entries = [{"targets": [address], "labels": labels} for address, labels in targets]
-        written = self.folder / f"{name}.partial"
-        written.write_text(json.dumps(entries))
-        written.rename(self.folder / f"{name}.json")
-
-    def ask(self, path, **arguments):
-        url = f"http://{self.address}/api/v1/{path}?{urllib.parse.urlencode(arguments)}"
-        try:
-            with urllib.request.urlopen(url, timeout=30) as answer:
-                return json.load(answer)["data"]["result"]
-        except urllib.error.HTTPError as error:
-            raise AssertionError(f"{arguments}: {error.read().decode()}")
-
-    def stop(self):
-        self.process.send_signal(signal.SIGTERM)
-        try:
-            self.process.wait(timeout=60)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
-        self.log.close()
-
-
 class ScrapedRun:
     """The run and its Prometheus, from `start` to `stop`."""
 
@@ -93,18 +45,25 @@ class ScrapedRun:
         self.prometheus = self.run = None
 
     def start(self):
-        self.prometheus = Prometheus(self.folder)
+        self.prometheus = Prometheus(self.folder, json.dumps(PROMETHEUS))
         (self.folder / "run").mkdir()
         with socket.create_server(("127.0.0.1", 0)) as free:
             operator = "127.0.0.1:%d" % free.getsockname()[1]
         self.run = Run(self.folder / "run", ROOT / "examples/digits/job.yaml", *TRAINING, "--metrics-address", operator)
         self.run.wait_for_step(50)
-        self.prometheus.scrape("operator", [(operator, {"namespace": NAMESPACE, "pod": "operator"})])
+        self.scrape("operator", [(operator, {"namespace": NAMESPACE, "pod": "operator"})])
         self.find_targets()
+
+    def scrape(self, name, targets):
+        """`targets`: [(address, labels)]."""
+        entries = [{"targets": [address], "labels": labels} for address, labels in targets]
+        written = self.folder / f"{name}.partial"
+        written.write_text(json.dumps(entries))
+        written.rename(self.folder / f"{name}.json")
 
     def find_targets(self):
         """Has the trainers of the round in force scraped."""
-        self.prometheus.scrape("workers", [
+        self.scrape("workers", [
             (f"{member['address'].rsplit(':', 1)[0]}:{METRICS_PORT}",
              {"namespace": NAMESPACE, "training_job": JOB, "worker": str(member["rank"]), "pod": member["pod"]})
             for member in self.run.job()["status"]["members"]])

@@ -1,5 +1,5 @@
-"""What the chart's tests need: helm 4 and 3, of tests/cluster; promtool and prometheus, of Debian's package; and the Prometheus operator's definitions,
-of its Go module.
+"""What the chart's tests need: helm 4 and 3, the Prometheus operator and prometheus-discovery, of tests/cluster; promtool and prometheus, of Debian's package; and that
+operator's definitions, of its Go module.
 
 The package is taken apart into a cache, not installed: no root, and no service that starts. `tools.py` makes all of them; a test only finds
 them, and is left out, with this as its reason, where they are not there.
@@ -7,6 +7,7 @@ them, and is left out, with this as its reason, where they are not there.
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -19,7 +20,7 @@ import binaries  # noqa: E402
 import debian  # noqa: E402
 
 CHART = ROOT / "charts/ringmaster"
-MONITORING = "github.com/prometheus-operator/prometheus-operator@v0.85.0"
+MONITORING = "github.com/prometheus-operator/prometheus-operator"
 HOW = "`make charts` makes it"
 
 
@@ -53,10 +54,25 @@ def _of_prometheus(name):
     return str(found)
 
 
-def monitoring_definitions():
-    """The files of the CustomResourceDefinitions of ServiceMonitor, PodMonitor and PrometheusRule."""
-    folder = debian.CACHE / MONITORING.rsplit("/", 1)[1]
-    files = [folder / f"monitoring.coreos.com_{kind}.yaml" for kind in ("servicemonitors", "podmonitors", "prometheusrules")]
+def prometheus_operator():
+    return _built("prometheus-operator")
+
+
+def prometheus_discovery():
+    """Finds a cluster's pods and services for prometheus(), which Debian builds without that."""
+    return _built("prometheus-discovery")
+
+
+def _definitions():
+    """The folder of the definitions, by the version of the program."""
+    version = re.search(rf"\b{MONITORING} (v\S+)", (binaries.source("prometheus-operator") / "go.mod").read_text())[1]
+    return debian.CACHE / f"prometheus-operator@{version}"
+
+
+def monitoring_definitions(*kinds):
+    """The files of the CustomResourceDefinitions of these kinds; of those that the chart may have objects of, where none is named."""
+    folder = _definitions()
+    files = [folder / f"monitoring.coreos.com_{kind}.yaml" for kind in kinds or ("servicemonitors", "podmonitors", "prometheusrules")]
     if not all(file.exists() for file in files):
         raise unittest.SkipTest(f"the Prometheus operator's definitions are not there; {HOW}")
     return files
@@ -82,6 +98,10 @@ def make():
     except unittest.SkipTest:
         binaries.build("helm")
     try:
+        prometheus_operator(), prometheus_discovery()
+    except unittest.SkipTest:
+        binaries.build("monitoring")
+    try:
         promtool(), prometheus()
     except unittest.SkipTest:
         debian.take_apart("prometheus")
@@ -92,12 +112,12 @@ def make():
 
 
 def fetch_monitoring_definitions():
-    go = binaries.find_go()
-    answer = subprocess.run([go, "mod", "download", "-json", MONITORING], cwd="/", capture_output=True, text=True)
+    answer = subprocess.run([binaries.find_go(), "mod", "download", "-json", MONITORING], cwd=binaries.source("prometheus-operator"),
+                            capture_output=True, text=True)
     if answer.returncode != 0:
         raise SystemExit(f"{MONITORING} cannot be fetched: {answer.stdout}{answer.stderr}")
     source = pathlib.Path(json.loads(answer.stdout)["Dir"]) / "example/prometheus-operator-crd"
-    target = debian.CACHE / MONITORING.rsplit("/", 1)[1]
+    target = _definitions()
     target.mkdir(parents=True, exist_ok=True)
     for file in source.glob("*.yaml"):
         shutil.copy(file, target)

@@ -37,14 +37,19 @@ NODE = {
     "coredns": ("coredns", "ringmaster.dev/tests/cluster/coredns"),
     "helm": HELM["helm"],
 }
+MONITORING = {  # what tests/charts needs beside helm
+    "prometheus-operator": ("prometheus-operator", "github.com/prometheus-operator/prometheus-operator/cmd/operator"),
+    "prometheus-discovery": ("prometheus-discovery", "ringmaster.dev/tests/cluster/prometheus-discovery"),
+}
 BENCHMARK = {  # of tests/bench/operator
     "load": ("load", "ringmaster.dev/tests/bench/operator/load"),
     "peer": ("peer", "ringmaster.dev/tests/bench/operator/peer"),
 }
 USABLE = ("etcd", "kube-apiserver", "kubectl")  # without these there is no cluster; tests name what else they need
-SETS = {"control-plane": {**CONTROL_PLANE, "load": BENCHMARK["load"]}, "node": NODE, "helm": HELM, "benchmark": {**CONTROL_PLANE, **BENCHMARK},
+SETS = {"control-plane": {**CONTROL_PLANE, "load": BENCHMARK["load"]}, "node": NODE, "helm": HELM, "monitoring": MONITORING,
+        "benchmark": {**CONTROL_PLANE, **BENCHMARK},
         "all": {**CONTROL_PLANE, **NODE, "load": BENCHMARK["load"]}}
-PROGRAMS = {**SETS["all"], **HELM, **BENCHMARK}
+PROGRAMS = {**SETS["all"], **HELM, **MONITORING, **BENCHMARK}
 
 
 class Missing(Exception):
