@@ -155,14 +155,19 @@ def race(cluster, contender, jobs, timeout=900, clean=True):
             "calls": {" ".join(call): round(count / pods, 2) for call, count in calls.most_common() if count >= 0.05 * pods}}
 
 
-def course(pods, warm=200, peers=True):
+def course(pods, warm=200):
     """A cluster with room for so many pods, in which everything has been seen once."""
-    cluster = Cluster(pods + warm, crds=(CRD, peer_crd()) if peers else (CRD,))
+    cluster = Cluster(pods + warm, crds=(CRD, peer_crd()))
+    warm_up(cluster, warm, ("trainingjobs", "pytorchjobs"))
+    return cluster
+
+
+def warm_up(cluster, pods, kinds):
+    """Has the cluster run so many pods, and waits until it knows these kinds as owners."""
     namespace = cluster.new_namespace()
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "warm-NUMBER"}, "spec": {"containers": [{"name": "warm", "image": "warm"}]}}
-    with cluster.watching(warm, namespace) as result:
-        cluster.create(core(namespace), pod, warm)
+    with cluster.watching(pods, namespace) as result:
+        cluster.create(core(namespace), pod, pods)
         result()
-    cluster.wait_until_collected(("trainingjobs", "pytorchjobs") if peers else ("trainingjobs",))
+    cluster.wait_until_collected(kinds)
     empty(cluster, namespace)
-    return cluster

@@ -1,39 +1,42 @@
 """What finished jobs cost: many jobs of one worker, over, in the operator's caches."""
 import time
 
-from contenders import core, training_job, training_jobs
-from world import LOOK, NAMESPACE, Cluster, Operator, Wrong, memory_mb, say, wait_until
+from contenders import core, empty, training_job, training_jobs
+from world import LOOK, NAMESPACE, Operator, Wrong, memory_mb, say, wait_until
 
 BEGAN, ENDED = "2026-01-01T00:00:00Z", "2026-01-01T00:10:00Z"
 SERVERS_OWN = ("uid", "resourceVersion", "creationTimestamp", "managedFields", "generation", "ownerReferences")
 
 
-def measure(arguments):
-    with Cluster() as cluster:
-        job, pod = finished(cluster)
-        with Operator(cluster) as operator:
-            operator.wait_until_it_leads()
-            empty = memory_mb(operator.pid)
-        say(f"making {arguments.cached} finished jobs")
-        cluster.create(training_jobs(NAMESPACE), job, arguments.cached, status=True)
-        owners = {item["metadata"]["name"]: item["metadata"]["uid"] for item in cluster.list(training_jobs(NAMESPACE))}
-        cluster.create_owned(core(NAMESPACE), pod, owners)
-        with Operator(cluster) as operator:
-            start = time.monotonic()
-            operator.wait_until_it_leads()
-            operator.wait_until_idle()
-            say(f"the operator rests after {time.monotonic() - start:.0f} s")
-            metrics = operator.metrics()
-            if metrics['ringmaster_operator_jobs{state="Succeeded"}'] != arguments.cached:
-                raise Wrong("the operator does not know all of the jobs as succeeded")
-            return {"jobs": arguments.cached, "emptyMb": empty, "mb": memory_mb(operator.pid), "peakMb": memory_mb(operator.pid, "VmHWM"),
-                    "idle": operator.cpu_share(arguments.seconds)}
+def measure(cluster, count, seconds):
+    """With so many finished jobs and no other; its part of a core is that of so many seconds."""
+    job, pod = finished(cluster)
+    with Operator(cluster) as operator:
+        operator.wait_until_it_leads()
+        without = memory_mb(operator.pid)
+    say(f"making {count} finished jobs")
+    cluster.create(training_jobs(NAMESPACE), job, count, status=True)
+    owners = {item["metadata"]["name"]: item["metadata"]["uid"] for item in cluster.list(training_jobs(NAMESPACE))}
+    cluster.create_owned(core(NAMESPACE), pod, owners)
+    with Operator(cluster) as operator:
+        start = time.monotonic()
+        operator.wait_until_it_leads()
+        operator.wait_until_idle()
+        say(f"the operator rests after {time.monotonic() - start:.0f} s")
+        metrics = operator.metrics()
+        if metrics['ringmaster_operator_jobs{state="Succeeded"}'] != count:
+            raise Wrong("the operator does not know all of the jobs as succeeded")
+        return {"jobs": count, "emptyMb": without, "mb": memory_mb(operator.pid), "peakMb": memory_mb(operator.pid, "VmHWM"),
+                "idle": operator.cpu_share(seconds)}
 
 
 def finished(cluster):
     """A job of one worker that is over, as the operator leaves it, and its pod, as templates of more."""
     jobs, pods = training_jobs(NAMESPACE), core(NAMESPACE)
-    cluster.api.post(jobs, training_job("done-0", 1))
+    made = training_job("done-0", 1)
+    if cluster.nodes:  # it and its like are not to run there
+        made["spec"]["workers"]["template"] = {"spec": {"schedulerName": "nobody"}}
+    cluster.api.post(jobs, made)
     with Operator(cluster):
         pod = wait_until(lambda: cluster.api.get(pods)["items"], "the pod", between=LOOK)[0]
     name = pod["metadata"]["name"]
@@ -47,8 +50,7 @@ def finished(cluster):
     job, pod = cluster.api.get(f"{jobs}/done-0"), cluster.api.get(f"{pods}/{name}")
     if job["status"]["state"] != "Succeeded":
         raise Wrong(f"the finished job's status is {job['status']}")
-    cluster.api.delete(f"{jobs}/done-0")
-    wait_until(lambda: not cluster.api.get(pods)["items"], "the pod to be collected", between=LOOK)
+    empty(cluster, NAMESPACE)
     owner = pod["metadata"]["ownerReferences"][0]
     for item in (job, pod):
         for field in SERVERS_OWN:

@@ -5,20 +5,21 @@ import subprocess
 import time
 
 from contenders import WORKERS, core, training_job, training_jobs
-from world import BIN, LOOK, NAMESPACE, Cluster, Operator, Wrong, cpu_seconds, memory_mb, started, wait_until
+from world import BIN, LOOK, NAMESPACE, Operator, Wrong, cpu_seconds, memory_mb, started, wait_until
 
 AUDIENCE = "rendezvous.ringmaster.dev"
 
 
-def measure(arguments):
-    jobs = -(-arguments.streams // WORKERS)
-    with Cluster(pods=jobs * WORKERS) as cluster, Operator(cluster) as operator:
+def measure(cluster, count, seconds):
+    """Of at least so many streams, all of which stand for so many seconds. Their jobs stay."""
+    jobs = -(-count // WORKERS)
+    with Operator(cluster) as operator:
         cluster.create(training_jobs(NAMESPACE), training_job(), jobs)
-        wait_until(lambda: len(running(cluster)) == jobs * WORKERS, "the pods to run", deadline=600, between=1)
+        wait_until(lambda: len(running(cluster)) == jobs * WORKERS, "the pods to run", deadline=600, between=LOOK)
         operator.wait_until_idle()
-        workers = [worker for worker in with_tokens(cluster, running(cluster))]
+        workers = with_tokens(cluster, running(cluster))
         before = memory_mb(operator.pid)
-        report = load(cluster, operator, workers, arguments.seconds)
+        report = load(cluster, operator, workers, seconds)
         states = {item["status"]["state"] for item in cluster.list(training_jobs(NAMESPACE))}
         if states != {"Running"}:
             raise Wrong(f"with all workers joined the jobs are {states}")

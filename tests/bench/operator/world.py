@@ -68,6 +68,8 @@ def started(command, log, **options):
     finally:
         process.kill()
         process.wait()
+        if process.stdout:
+            process.stdout.close()
 
 
 class Cluster:
@@ -76,8 +78,8 @@ class Cluster:
     def __init__(self, pods=0, crds=(CRD,)):
         self._temporary = tempfile.TemporaryDirectory(prefix="ringmaster-bench-")
         self.folder = pathlib.Path(self._temporary.name).resolve()
-        nodes = -(-pods // PODS_PER_NODE) + 1 if pods else 0
-        options = control_plane.Options(nodes=nodes, scheduler=("--kube-api-qps=5000", "--kube-api-burst=5000"))
+        self.nodes = -(-pods // PODS_PER_NODE) + 1 if pods else 0
+        options = control_plane.Options(nodes=self.nodes, scheduler=("--kube-api-qps=5000", "--kube-api-burst=5000"))
         self.kubeconfig = supervisor.start(self.folder, options, owner=os.getpid())
         self._namespaces = 0
         self.api = KubeApi(str(self.kubeconfig))
