@@ -1,6 +1,9 @@
 // The operator with real ports and real time, on a store that stands for the cluster.
 #include "operator/cluster/cluster_operator.h"
 
+#include <condition_variable>
+#include <mutex>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -180,6 +183,43 @@ TEST_F(ClusterOperatorTest, TheSecondGoesOnWhereTheFirstStops) {
   ASSERT_TRUE(Leads(second_));
   CreateJob("more", 1);
   ASSERT_TRUE(PodsAre(3)) << "the first job's pods are as they were";
+}
+
+TEST_F(ClusterOperatorTest, ReleasesTheLeaseBeforeItWritesTheLastEvents) {
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool released = false;
+  int before = 0;  // events, by when the lease was released
+  int after = 0;
+  Replica first(*store_);
+  first.work.SetObserver([&](const kube::testing::Call& call) {
+    if (call.verb != kube::testing::Verb::kCreate || call.type != kube::kEvent.Qualified()) return;
+    std::unique_lock lock(mutex);
+    ++(released ? after : before);
+    // A server that is slow with events, and has not answered the first when the operator stops.
+    changed.wait_for(lock, kPatience, [&] { return released; });
+  });
+  first.election.SetObserver([&](const kube::testing::Call& call) {
+    if (call.verb != kube::testing::Verb::kUpdate) return;
+    const auto lease = store_->Get(kube::kLease, call.key);
+    if (!kube::FindString(*lease, {"spec", "holderIdentity"}).empty()) return;
+    const std::lock_guard lock(mutex);
+    released = true;
+    changed.notify_all();
+  });
+  Start(first);
+  ASSERT_TRUE(Leads(first));
+  CreateJob("train", 2);
+  CreateJob("other", 2);
+  ASSERT_TRUE(PodsAre(4));  // which both jobs have an event about
+  ASSERT_TRUE(Eventually([&] {
+    const std::lock_guard lock(mutex);
+    return before == 1;
+  }));
+  first.op->Stop();
+  EXPECT_TRUE(released);
+  EXPECT_EQ(before, 1);
+  EXPECT_GE(after, 1);
 }
 
 TEST_F(ClusterOperatorTest, ALeaderThatCannotRenewEndsAndRefusesWorkers) {
