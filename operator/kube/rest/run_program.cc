@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include <fmt/format.h>
+#include <sys/signalfd.h>
 #include <sys/wait.h>
 
 #include "common/file.h"
@@ -31,6 +32,36 @@ constexpr std::chrono::milliseconds kReapInterval{10};
 struct Pipe {
   UniqueFd read;
   UniqueFd write;
+};
+
+// Holds back the signals that ask this process to end, for the calling thread and as long as it
+// lives, and tells when one has come. It does not take them: who waits for them elsewhere gets them
+// still, and without that they act when this goes.
+class StopSignals {
+ public:
+  StopSignals() {
+    sigset_t signals;
+    sigemptyset(&signals);
+    for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
+      struct sigaction action {};
+      // One that is ignored, as nohup has it, asks for nothing.
+      if (sigaction(number, nullptr, &action) == 0 && action.sa_handler != SIG_IGN) {
+        sigaddset(&signals, number);
+      }
+    }
+    pthread_sigmask(SIG_BLOCK, &signals, &before_);
+    fd_ = UniqueFd(signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
+  }
+  ~StopSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  StopSignals(const StopSignals&) = delete;
+  StopSignals& operator=(const StopSignals&) = delete;
+
+  // Readable once one has come; -1, with the reason in errno, where the system gives none.
+  int fd() const { return fd_.get(); }
+
+ private:
+  sigset_t before_{};
+  UniqueFd fd_;
 };
 
 absl::StatusOr<Pipe> MakePipe() {
@@ -101,17 +132,22 @@ bool ReadSome(int fd, std::string& text) {
   return count > 0 || (count < 0 && (errno == EINTR || errno == EAGAIN));
 }
 
+absl::Status Interrupted() {
+  return absl::CancelledError("it was ended, as this program was asked to end");
+}
+
 // Until both outputs have ended.
-absl::Status Collect(Pipe& out, Pipe& err, SteadyClock::time_point deadline,
+absl::Status Collect(Pipe& out, Pipe& err, int stop, SteadyClock::time_point deadline,
                      ProgramOutput& output) {
   while (out.read.valid() || err.read.valid()) {
-    std::array<pollfd, 2> polled = {pollfd{out.read.get(), POLLIN, 0},
-                                    pollfd{err.read.get(), POLLIN, 0}};
+    std::array<pollfd, 3> polled = {pollfd{out.read.get(), POLLIN, 0},
+                                    pollfd{err.read.get(), POLLIN, 0}, pollfd{stop, POLLIN, 0}};
     const int left = Remaining(deadline);
     if (left == 0) return absl::DeadlineExceededError("it did not end in time");
     if (poll(polled.data(), polled.size(), left) < 0 && errno != EINTR) {
       return ErrnoStatus(errno, "poll");
     }
+    if (polled[2].revents != 0) return Interrupted();
     if (polled[0].revents != 0 && !ReadSome(out.read.get(), output.standard_output)) {
       out.read.Reset();
     }
@@ -140,12 +176,13 @@ std::optional<int> ExitCode(pid_t pid, int options) {
 }
 
 // A program that has closed its outputs is about to end; its end has no descriptor to wait for.
-std::optional<int> AwaitExit(pid_t pid, SteadyClock::time_point deadline) {
+absl::StatusOr<int> AwaitExit(pid_t pid, int stop, SteadyClock::time_point deadline) {
   while (true) {
-    if (const auto code = ExitCode(pid, WNOHANG)) return code;
+    if (const auto code = ExitCode(pid, WNOHANG)) return *code;
     const int left = Remaining(deadline);
-    if (left == 0) return std::nullopt;
-    poll(nullptr, 0, std::min<int>(left, kReapInterval.count()));
+    if (left == 0) return absl::DeadlineExceededError("it did not end in time");
+    pollfd polled{stop, POLLIN, 0};
+    if (poll(&polled, 1, std::min<int>(left, kReapInterval.count())) > 0) return Interrupted();
   }
 }
 
@@ -158,17 +195,20 @@ absl::StatusOr<ProgramOutput> RunProgram(
   const SteadyClock::time_point deadline = SteadyClock::now() + timeout;
   RM_ASSIGN_OR_RETURN(Pipe out, MakePipe());
   RM_ASSIGN_OR_RETURN(Pipe err, MakePipe());
+  const StopSignals stop;
+  if (stop.fd() < 0) return ErrnoStatus(errno, "signalfd");
   RM_ASSIGN_OR_RETURN(const pid_t pid,
                       Spawn(argv, Environment(env), out.write.get(), err.write.get()));
   out.write.Reset();
   err.write.Reset();
   ProgramOutput output;
-  absl::Status status = Collect(out, err, deadline, output);
-  const std::optional<int> code = status.ok() ? AwaitExit(pid, deadline) : std::nullopt;
-  if (!code) {
+  const absl::Status collected = Collect(out, err, stop.fd(), deadline, output);
+  const absl::StatusOr<int> code =
+      collected.ok() ? AwaitExit(pid, stop.fd(), deadline) : absl::StatusOr<int>(collected);
+  if (!code.ok()) {
     kill(-pid, SIGKILL);
     ExitCode(pid, 0);
-    return status.ok() ? absl::DeadlineExceededError("it did not end in time") : status;
+    return code.status();
   }
   output.exit_code = *code;
   return output;

@@ -19,9 +19,10 @@ struct ProgramOutput {
 
 // Looks argv[0] up in PATH unless it holds a slash. The program gets this process's environment
 // with `env` on top, no standard input, and a process group of its own, which is killed at the
-// deadline.
+// deadline, and when this process is asked to end by SIGINT, SIGTERM or SIGHUP: the calling thread
+// holds these back meanwhile, so they take effect when this returns.
 // kNotFound: no such program. kDeadlineExceeded: it did not end in time. kResourceExhausted: it
-// printed more than 1 MiB. Blocks; thread-safe.
+// printed more than 1 MiB. kCancelled: one of these signals came. Blocks; thread-safe.
 absl::StatusOr<ProgramOutput> RunProgram(
     const std::vector<std::string>& argv,
     const std::vector<std::pair<std::string, std::string>>& env, std::chrono::milliseconds timeout);

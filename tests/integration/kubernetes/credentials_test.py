@@ -8,6 +8,7 @@ import collections
 import json
 import os
 import pathlib
+import signal
 import subprocess
 import threading
 
@@ -118,7 +119,7 @@ class TokenFile(CredentialsTest):
         self.assertEqual(self.refused[second], 0)
 
 
-class Plugin(CredentialsTest):
+class CredentialPlugin(CredentialsTest):
     def test_one_is_run_again_when_its_token_is_refused_and_no_call_fails(self):
         first, second = self.issue("first"), self.issue("second")
         self.write("answer", self.answer(first))
@@ -188,6 +189,15 @@ class Plugin(CredentialsTest):
             self.assertNotIn("secret", log)
         with self.subTest("hangs"):
             self.assert_told(self.outcome(hanging), ["hangs: it did not end in time", "hangs.kubeconfig"])
+
+    def test_one_that_hangs_ends_with_the_command_that_is_interrupted(self):
+        kubeconfig = self.kubeconfig_for(self.plugin("echo $$ > started.partial; mv started.partial started; exec sleep 1000"))
+        command = self.command(kubeconfig, "get")
+        started = self.folder / "started"
+        wait_until(started.exists, "the plugin to run", between=LOOK)
+        command.send_signal(signal.SIGINT)
+        self.assertEqual(self.outcome(command), (-signal.SIGINT, "", ""))
+        self.assertFalse(pathlib.Path(f"/proc/{started.read_text().strip()}").exists(), "the plugin was left behind")
 
     def assert_told(self, outcome, words):
         code, output, errors = outcome
