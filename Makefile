@@ -65,7 +65,7 @@ bench-train: configure ## Measure a training step beside PyTorch, which it insta
 	@RINGMASTER_BIN_DIR=$(CURDIR)/$(BIN) tests/bench/train/bench $(ARGS)
 
 .PHONY: charts
-charts: setup ## Lint the chart, render it in several shapes and pack it into build/charts; fetches helm and promtool, once.
+charts: setup ## Lint the chart, render it in several shapes and pack it into build/charts; fetches helm, Prometheus and its operator, once.
 	@tests/charts/charts
 
 .PHONY: images
