@@ -375,6 +375,24 @@ ValueId NormOf(CaseBuilder& b, ValueId x) {
   const int64_t channels = b.graph().shape(x).dim(1);
   return BatchNorm(b.graph(), x, b.Var({channels}), b.Var({channels}), 1e-5).y;
 }
+ValueId SynchronisedNormOf(CaseBuilder& b, ValueId x) {
+  const int64_t channels = b.graph().shape(x).dim(1);
+  return SynchronisedBatchNorm(b.graph(), x, b.Var({channels}), b.Var({channels}), 1e-5).y;
+}
+// Alone, so that the shard is the whole batch. Few pixels; single ones; vectors of them.
+ValueId SynchronisedNormOfFewPixels(CaseBuilder& b) {
+  return SynchronisedNormOf(b, b.Var({4, 3, 2, 3}));
+}
+ValueId SynchronisedNormOfFeatures(CaseBuilder& b) {
+  return SynchronisedNormOf(b, b.Var({8, 5}));
+}
+ValueId SynchronisedNormThenRelu(CaseBuilder& b) {
+  return Relu(b.graph(), SynchronisedNormOf(b, b.Var({4, 3, 3, 5})));
+}
+ValueId SynchronisedNormPlusThenRelu(CaseBuilder& b) {
+  const ValueId x = b.Var({4, 3, 3, 5});
+  return Relu(b.graph(), Add(b.graph(), b.Var({4, 3, 3, 5}), SynchronisedNormOf(b, x)));
+}
 ValueId BatchNormThenRelu(CaseBuilder& b) {
   return Relu(b.graph(), NormOf(b, b.Var({4, 3, 3, 5})));
 }
@@ -408,14 +426,20 @@ ValueId LinearWithoutBiasThenRelu(CaseBuilder& b) {
   return Relu(b.graph(), LinearWithoutBias(b));
 }
 // As in a ResNet: whatever follows the first convolution may stay in blocks to the pooling.
-ValueId ResidualBlock(CaseBuilder& b) {
+ValueId ResidualBlockWith(CaseBuilder& b, ValueId (*norm_of)(CaseBuilder& b, ValueId x)) {
   Graph& g = b.graph();
-  const ValueId stem =
-      Relu(g, NormOf(b, Conv2d(g, b.Var({1, 64, 4, 4}), b.Var({16, 64, 3, 3}), ValueId{}, kSame3)));
+  const ValueId stem = Relu(
+      g, norm_of(b, Conv2d(g, b.Var({1, 64, 4, 4}), b.Var({16, 64, 3, 3}), ValueId{}, kSame3)));
   const ValueId x = MaxPool2d(g, stem, {3, 3}, {{2, 2}, {1, 1}});
-  ValueId y = Relu(g, NormOf(b, Conv2d(g, x, b.Var({64, 16, 3, 3}), ValueId{}, kSame3)));
-  y = NormOf(b, Conv2d(g, y, b.Var({16, 64, 3, 3}), ValueId{}, kSame3));
+  ValueId y = Relu(g, norm_of(b, Conv2d(g, x, b.Var({64, 16, 3, 3}), ValueId{}, kSame3)));
+  y = norm_of(b, Conv2d(g, y, b.Var({16, 64, 3, 3}), ValueId{}, kSame3));
   return AdaptiveAvgPool2d(g, Relu(g, Add(g, y, x)), {1, 1});
+}
+ValueId ResidualBlock(CaseBuilder& b) {
+  return ResidualBlockWith(b, NormOf);
+}
+ValueId SynchronisedResidualBlock(CaseBuilder& b) {
+  return ResidualBlockWith(b, SynchronisedNormOf);
 }
 // As in a DenseNet: parts side by side, of which later layers see all. Windows of more than 512
 // elements are no kernel's of ours, so that the library's convolutions ask for blocks.
@@ -576,6 +600,10 @@ const std::vector<Case>& ConformanceCases() {
       {"Nll", NllCase},
       {"SquaredError", SquaredErrorCase},
       {"SmallConvolutionNetwork", SmallConvolutionNetwork},
+      {"SynchronisedNormOfFewPixels", SynchronisedNormOfFewPixels},
+      {"SynchronisedNormOfFeatures", SynchronisedNormOfFeatures},
+      {"SynchronisedNormThenRelu", SynchronisedNormThenRelu},
+      {"SynchronisedNormPlusThenRelu", SynchronisedNormPlusThenRelu},
       {"BatchNormThenRelu", BatchNormThenRelu},
       {"BatchNormOfFewPixelsThenRelu", BatchNormOfFewPixelsThenRelu},
       {"BatchNormPlusThenRelu", BatchNormPlusThenRelu},
@@ -587,6 +615,7 @@ const std::vector<Case>& ConformanceCases() {
       {"LinearWideThenRelu", LinearWideThenRelu},
       {"LinearWithoutBiasThenRelu", LinearWithoutBiasThenRelu},
       {"ResidualBlock", ResidualBlock},
+      {"SynchronisedResidualBlock", SynchronisedResidualBlock},
       {"DenseBlock", DenseBlock},
       {"OddChannels", OddChannels},
       {"OddPartsOfBlocks", OddPartsOfBlocks},

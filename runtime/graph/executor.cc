@@ -1,6 +1,7 @@
 #include "runtime/graph/executor.h"
 
 #include <chrono>
+#include <cstring>
 #include <functional>
 #include <map>
 #include <new>
@@ -69,6 +70,9 @@ struct Step {
   std::vector<ValueSpec> output_specs;
   void* scratch = nullptr;
   std::vector<std::function<void()>> then;  // see Executor::OnComplete
+  // Where it needs what other shards have: what Advance was given last.
+  bool over_shards = false;
+  std::vector<double> given;
 };
 
 using SlotsByName = std::map<std::string, size_t, std::less<>>;
@@ -82,6 +86,8 @@ class FlatExecutor final : public Executor {
   absl::Status BindBlock(std::span<std::byte> memory) override;
   absl::Status OnComplete(std::string_view name, std::function<void()> call) override;
   absl::Status Run(const RunContext& context) override;
+  absl::Status Start(const RunContext& context) override;
+  std::optional<ShardSum> Advance() override;
   absl::StatusOr<std::optional<NonFinite>> FindNonFinite(const RunContext& context) override;
   absl::StatusOr<Tensor> Output(std::string_view name) override;
   void SetProfile(Profile* profile) override;
@@ -105,6 +111,13 @@ class FlatExecutor final : public Executor {
   void PointBlock(void* memory);
   void RunStep(const Step& step, const RunContext& context) const;
   void RunProfiled(const RunContext& context);
+  void RunProfiled(size_t step, const RunContext& context);
+  void TakeGiven(Step& step);
+  // Ends a run that Start began.
+  void GiveUp() {
+    ran_ = steps_.size();
+    waits_ = nullptr;
+  }
 
   device::Buffer arena_;
   size_t bytes_without_reuse_;
@@ -120,6 +133,12 @@ class FlatExecutor final : public Executor {
   device::Buffer owned_block_;
   bool ready_ = false;
   Profile* profile_ = nullptr;
+  // Of the run that Start began: its context, how many of its steps have run, and which one waits
+  // for what Advance's caller adds up, or null.
+  RunContext context_;
+  size_t ran_ = 0;
+  Step* waits_ = nullptr;
+  bool sums_given_ = false;  // whether the last run was one of those
 };
 
 FlatExecutor::FlatExecutor(Plan plan)
@@ -129,6 +148,7 @@ FlatExecutor::FlatExecutor(Plan plan)
       block_(plan.block) {
   AddSlots(plan.graph);
   AddSteps(plan);
+  GiveUp();
 }
 
 void FlatExecutor::AddSlots(const Graph& graph) {
@@ -154,6 +174,9 @@ void FlatExecutor::AddSteps(Plan& plan) {
     step.inputs.resize(node.inputs.size());
     step.outputs.resize(node.outputs.size());
     step.output_specs = plan.graph.specs(node.outputs);
+    step.over_shards = node.op->over_shards;
+    if (step.over_shards)
+      step.given.resize(static_cast<size_t>(step.output_specs[0].shape.elements()));
     ConnectTo(planned.scratch, nullptr, &step.scratch);
     for (size_t i = 0; i < node.inputs.size(); ++i)
       Connect(plan, node.inputs[i], &step.inputs[i], nullptr);
@@ -278,6 +301,8 @@ absl::Status FlatExecutor::Begin(const RunContext& context) {
 
 absl::Status FlatExecutor::Run(const RunContext& context) {
   RM_RETURN_IF_ERROR(Begin(context));
+  sums_given_ = false;
+  GiveUp();
   if (profile_ != nullptr) {
     RunProfiled(context);
     return absl::OkStatus();
@@ -289,14 +314,57 @@ absl::Status FlatExecutor::Run(const RunContext& context) {
   return absl::OkStatus();
 }
 
+absl::Status FlatExecutor::Start(const RunContext& context) {
+  RM_RETURN_IF_ERROR(Begin(context));
+  context_ = context;
+  sums_given_ = true;
+  ran_ = 0;
+  waits_ = nullptr;
+  if (profile_ != nullptr) ++profile_->runs;
+  return absl::OkStatus();
+}
+
+std::optional<ShardSum> FlatExecutor::Advance() {
+  if (Step* const waited = std::exchange(waits_, nullptr)) TakeGiven(*waited);
+  while (ran_ < steps_.size()) {
+    Step& step = steps_[ran_++];
+    if (step.over_shards) {
+      waits_ = &step;
+      const size_t count = step.given.size();
+      return ShardSum{.name = step.name,
+                      .own = {static_cast<const double*>(step.inputs[0]), count},
+                      .total = {static_cast<double*>(step.outputs[0]), count}};
+    }
+    if (profile_ != nullptr) {
+      RunProfiled(ran_ - 1, context_);
+      continue;
+    }
+    RunStep(step, context_);
+    for (const std::function<void()>& call : step.then) call();
+  }
+  return std::nullopt;
+}
+
+// The step has its result now.
+void FlatExecutor::TakeGiven(Step& step) {
+  std::memcpy(step.given.data(), step.outputs[0], step.output_specs[0].bytes());
+  for (const std::function<void()>& call : step.then) call();
+}
+
 absl::StatusOr<std::optional<NonFinite>> FlatExecutor::FindNonFinite(const RunContext& context) {
   RM_RETURN_IF_ERROR(Begin(context));
+  GiveUp();
   for (const auto& [name, index] : sources_) {
     const Slot& slot = slots_[index];
     if (slot.needed && !IsFinite(slot.pointer, slot.spec))
       return NonFinite{.name = name, .op = "", .spec = slot.spec};
   }
   for (const Step& step : steps_) {
+    if (step.over_shards && sums_given_) {
+      std::memcpy(step.outputs[0], step.given.data(), step.output_specs[0].bytes());
+      if (!IsFinite(step.outputs[0], step.output_specs[0])) return std::nullopt;
+      continue;
+    }
     RunStep(step, context);
     for (size_t i = 0; i < step.outputs.size(); ++i) {
       if (!IsFinite(step.outputs[i], step.output_specs[i]))
@@ -322,13 +390,15 @@ void FlatExecutor::SetProfile(Profile* profile) {
 
 void FlatExecutor::RunProfiled(const RunContext& context) {
   ++profile_->runs;
-  for (size_t i = 0; i < steps_.size(); ++i) {
-    const auto begin = std::chrono::steady_clock::now();
-    RunStep(steps_[i], context);
-    profile_->ops[i].time += std::chrono::steady_clock::now() - begin;
-    profile_->ops[i].begin = begin;
-    for (const std::function<void()>& call : steps_[i].then) call();
-  }
+  for (size_t i = 0; i < steps_.size(); ++i) RunProfiled(i, context);
+}
+
+void FlatExecutor::RunProfiled(size_t step, const RunContext& context) {
+  const auto begin = std::chrono::steady_clock::now();
+  RunStep(steps_[step], context);
+  profile_->ops[step].time += std::chrono::steady_clock::now() - begin;
+  profile_->ops[step].begin = begin;
+  for (const std::function<void()>& call : steps_[step].then) call();
 }
 
 absl::StatusOr<Tensor> FlatExecutor::Output(std::string_view name) {

@@ -16,6 +16,14 @@
 //   RM_RETURN_IF_ERROR(executor->Run({.seed = seed, .sample_positions = batch.positions}));
 //   float loss = executor->Output("loss")->data<float>()[0];
 //
+// Where ops need what the other shards of a step have (OpDefinition::over_shards), each shard has
+// an executor of its own, and whoever runs them adds up what all of them wait for:
+//
+//   for (Executor* shard : shards) RM_RETURN_IF_ERROR(shard->Start(contexts[shard]));
+//   while (std::optional<ShardSum> sum = shards[0]->Advance()) {
+//     ...Advance of the others, which wait for the same sum; then sum->total of each...
+//   }
+//
 // Not thread-safe; distinct executors may run side by side. Run blocks until all outputs are there.
 #ifndef RINGMASTER_RUNTIME_GRAPH_EXECUTOR_H_
 #define RINGMASTER_RUNTIME_GRAPH_EXECUTOR_H_
@@ -78,6 +86,14 @@ struct NonFinite {
   tensor::ValueSpec spec;  // of the values among which one is infinite or no number
 };
 
+// What a run waits for: the sum over all shards of what this one has, which is to be written to
+// `total`, of the same size. Both are the executor's memory, until its next Advance.
+struct ShardSum {
+  std::string_view name;  // the op's in the graph
+  std::span<const double> own;
+  std::span<double> total;
+};
+
 class Executor {
  public:
   // Fixes the process's thread count (device/threads.h) if nothing has yet. Keeps no reference to
@@ -114,16 +130,27 @@ class Executor {
   // writes. kNotFound for a name that is no output.
   virtual absl::Status OnComplete(std::string_view name, std::function<void()> call) = 0;
 
-  // Computes all outputs.
+  // Computes all outputs. A shard whose ops need the others' is taken for the whole batch.
   //   kFailedPrecondition  something is not bound; the message names it
   //   kInvalidArgument     the graph draws random numbers per sample, and sample_positions is
   //                        not as long as its batch
   virtual absl::Status Run(const RunContext& context) = 0;
 
+  // Begins a run that goes on with Advance; one in progress is given up. What the context refers to
+  // must live until it ends. Errors are Run's.
+  virtual absl::Status Start(const RunContext& context) = 0;
+
+  // Runs up to the next op that needs what other shards have, and says what it waits for; once
+  // `total` is written, Advance goes on. Nothing where all outputs are computed, or none was
+  // started. The same graph waits for the same sums in the same order, whatever its shard's size.
+  virtual std::optional<ShardSum> Advance() = 0;
+
   // Runs up to the first op that makes a number which is infinite or none, looking at all that is
   // bound, then at the results of each op: slower than Run, for a step that has gone wrong. Nothing
-  // where all are finite. OnComplete's calls are not made, and what outputs hold afterwards is
-  // undefined. Errors are Run's.
+  // where all are finite. Sums over shards are those of the last run; where one of them is not
+  // finite although this shard's part is, it is for another shard to explain, and there is nothing
+  // either. OnComplete's calls are not made, and what outputs hold afterwards is undefined. Errors
+  // are Run's.
   virtual absl::StatusOr<std::optional<NonFinite>> FindNonFinite(const RunContext& context) = 0;
 
   // A view of an output: what the last Run wrote. Stays valid, and is overwritten by the next Run.

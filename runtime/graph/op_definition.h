@@ -66,6 +66,10 @@ struct OpDefinition {
   // Draws random numbers per sample: a run needs one sample position per extent of input 0's first
   // axis.
   bool random = false;
+  // The result depends on the step's other shards. A run waits there for whoever adds them up
+  // (Executor::Advance); where nobody does, the shard is the whole batch, and the only input, f64,
+  // is the result.
+  bool over_shards = false;
 };
 
 // The definition of an op, or null. The pointer lives as long as the process.

@@ -123,6 +123,12 @@ struct BatchNormResult {
 // x [N, C] or [N, C, H, W], gamma and beta [C], normalised per channel by the batch's statistics.
 BatchNormResult BatchNorm(Graph& g, ValueId x, ValueId gamma, ValueId beta, double epsilon,
                           std::string_view name = "");
+// The same by the statistics of the whole batch of a step, over all of its shards: a run waits
+// where it needs them (Executor::Advance), forward and backward. Sums are f64. `variance` is
+// unbiased here (divided by the count less one, or by 1), as running statistics want it; y is
+// normalised by the biased one. The gradients of gamma and beta are this shard's own.
+BatchNormResult SynchronisedBatchNorm(Graph& g, ValueId x, ValueId gamma, ValueId beta,
+                                      double epsilon, std::string_view name = "");
 // By given statistics [C].
 ValueId BatchNormInference(Graph& g, ValueId x, ValueId gamma, ValueId beta, ValueId mean,
                            ValueId variance, double epsilon, std::string_view name = "");

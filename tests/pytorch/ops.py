@@ -1,4 +1,4 @@
-"""The ops of graph/ops.h in PyTorch: each takes the node's attributes and its inputs and gives its first output."""
+"""The ops of graph/ops.h in PyTorch: each takes the node's attributes and its inputs and gives its first output, or several as a tuple."""
 import json
 import math
 import re
@@ -48,16 +48,40 @@ def nll(_, log_probabilities, labels):
     return functional.nll_loss(log_probabilities.flatten(0, -2), labels.flatten().long(), reduction="sum")
 
 
+def batch_moments(_, x):
+    axes = [axis for axis in range(x.dim()) if axis != 1]
+    count = x.new_tensor([x.numel() / x.shape[1]])
+    return torch.cat([x.sum(axes), (x * x).sum(axes), count])
+
+
+def batch_statistics(_, sums):
+    channels, count = len(sums) // 2, sums[-1]
+    mean = sums[:channels] / count
+    squares = sums[channels : 2 * channels] - mean * mean * count
+    return mean, squares / count, squares / (count - 1)
+
+
+def normalise(node, x, gamma, beta, mean, variance, addend=0):
+    mean, variance, gamma, beta = (values.reshape(-1, *[1] * (x.dim() - 2)) for values in (mean, variance, gamma, beta))
+    y = (x - mean) / torch.sqrt(variance + node["epsilon"]) * gamma + beta + addend
+    return functional.relu(y) if node.get("relu") else y
+
+
 OPS = {
     "adaptive_avg_pool2d": lambda node, x: functional.adaptive_avg_pool2d(x, node["size"]),
     "add": lambda node, a, b: a + b,
     "avg_pool2d": lambda node, x: functional.avg_pool2d(x, node["window"], node["stride"], node["padding"], count_include_pad=bool(node["count_padding"])),
     "batch_matmul": batch_matmul,
+    "batch_moments": batch_moments,
     "batch_norm": lambda node, x, gamma, beta: functional.batch_norm(x, None, None, gamma, beta, training=True, eps=node["epsilon"]),
+    "batch_norm_again": normalise,
     "batch_norm_inference": lambda node, x, gamma, beta, mean, variance: functional.batch_norm(x, mean, variance, gamma, beta, eps=node["epsilon"]),
+    "batch_norm_synchronised": normalise,
+    "batch_statistics": batch_statistics,
     "binary_cross_entropy": lambda node, x, labels: functional.binary_cross_entropy_with_logits(x, labels.to(x.dtype), reduction="sum"),
     "causal_attention": causal_attention,
     "concat": lambda node, *parts: torch.cat(parts, node["axis"]),
+    "constant": lambda node: torch.full(node["shape"], node["value"], dtype=torch.float64),
     "conv2d": lambda node, x, weight, bias=None: functional.conv2d(x, weight, bias, node["stride"], node["padding"], node["dilation"], node["groups"]),
     "embedding": lambda node, table, indices: functional.embedding(indices, table),
     "gelu": lambda node, x: functional.gelu(x, approximate="tanh"),
@@ -77,6 +101,7 @@ OPS = {
     "softmax": lambda node, x: functional.softmax(x, -1),
     "softmax_cross_entropy": cross_entropy,
     "squared_error": lambda node, x, target: functional.mse_loss(x, target, reduction="sum"),
+    "sum_over_shards": lambda node, x: x,
     "sum_to": lambda node, x: x.sum_to_size(node["shape"]) if node["shape"] else x.sum(),
     "tanh": lambda node, x: torch.tanh(x),
     "transpose": lambda node, x: x.permute(node["axes"]),
@@ -103,7 +128,8 @@ class Case:
         """By output, the largest difference, as a share of the largest element, which counts as one at least."""
         sources = {name: value.requires_grad_() for name, value in self.values.items() if "grad." + name in self.outputs}
         for place, node in enumerate(self.nodes):
-            self.values[node["outputs"][0]] = self.compute(place, node)
+            made = self.compute(place, node)
+            self.values.update(zip(node["outputs"], made if isinstance(made, tuple) else [made]))
         y = self.values[self.metadata["y"]]
         loss = (y.flatten() * self.values[self.metadata["weights"]].flatten()).sum()
         gradients = torch.autograd.grad(loss, list(sources.values()))

@@ -89,10 +89,12 @@ class LayoutChoice {
     if (op == "batch_norm") {
       return node.inputs.size() == 4 ? Images{{0, 3}, is_image} : Images{{0}, is_image};
     }
-    if (op == "batch_norm_again") {
+    if (op == "batch_norm_again" || op == "batch_norm_synchronised") {
       return node.inputs.size() == 6 ? Images{{0, 5}, is_image} : Images{{0}, is_image};
     }
-    if (op == "batch_norm_grad") return {{0, 4}, is_image};
+    if (op == "batch_norm_grad" || op == "batch_norm_synchronised_grad") return {{0, 4}, is_image};
+    if (op == "batch_moments") return {{0}, false};
+    if (op == "batch_norm_sums") return {{0, 3}, false};
     if (op == "concat" && node.attributes.Int("axis") == 1) return {all, is_image};
     if (op == "slice" && KeepsWholeBlocks(node)) return {{0}, is_image};
     if (op == "sum_to" && node.attributes.Ints("shape").size() == 3) return {{0}, false};

@@ -70,7 +70,7 @@ class ConstantFolding {
   bool Fold(const Node& node) {
     const auto is_constant = [&](ValueId id) { return ConstantOf(id) != nullptr; };
     if (node.inputs.empty() || !std::ranges::all_of(node.inputs, is_constant)) return false;
-    if (node.op->random || uses_.MakesOutput(node)) return false;
+    if (node.op->random || node.op->over_shards || uses_.MakesOutput(node)) return false;
     const std::vector<double> values = ValuesOf(node);
     if (values.size() != node.outputs.size()) return false;
     for (size_t i = 0; i < values.size(); ++i) {

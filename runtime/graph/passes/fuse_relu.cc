@@ -59,6 +59,13 @@ class ReluFusion {
     return Is(producer, op) && uses_.IsOnlyReader(reader, value) ? producer : -1;
   }
 
+  // A batch norm of either kind. (The gradient of a synchronised one is left alone: its two passes
+  // would each find out again where the result was positive.)
+  int32_t AbsorbedNorm(ValueId value, int32_t reader) const {
+    const int32_t norm = Absorbed(value, "batch_norm", reader);
+    return norm >= 0 ? norm : Absorbed(value, "batch_norm_synchronised", reader);
+  }
+
   // An add without broadcasting.
   int32_t AbsorbedSum(ValueId value, int32_t reader) const {
     const int32_t sum = Absorbed(value, "add", reader);
@@ -69,7 +76,7 @@ class ReluFusion {
 
   void FuseForward(int32_t relu) {
     const ValueId x = graph_.node(relu).inputs[0];
-    if (const int32_t norm = Absorbed(x, "batch_norm", relu); norm >= 0) {
+    if (const int32_t norm = AbsorbedNorm(x, relu); norm >= 0) {
       Absorb(relu, norm, {});
       return;
     }
@@ -84,7 +91,7 @@ class ReluFusion {
     if (sum < 0) return;
     const std::vector<ValueId>& terms = graph_.node(sum).inputs;
     for (size_t i = 0; i < 2; ++i) {
-      const int32_t norm = Absorbed(terms[i], "batch_norm", sum);
+      const int32_t norm = AbsorbedNorm(terms[i], sum);
       if (norm < 0 || !Absorb(relu, norm, terms[1 - i])) continue;
       FateOf(sum).dropped = true;
       return;
@@ -93,8 +100,9 @@ class ReluFusion {
 
   // The batch norm moves to the ReLU's place, before which nobody may ask for its statistics.
   bool Absorb(int32_t relu, int32_t norm, ValueId addend) {
-    for (size_t i = 1; i < 3; ++i) {
-      const auto readers = uses_.ReadersOf(graph_.node(norm).outputs[i]);
+    const std::vector<ValueId>& outputs = graph_.node(norm).outputs;
+    for (size_t i = 1; i < outputs.size(); ++i) {
+      const auto readers = uses_.ReadersOf(outputs[i]);
       if (!readers.empty() && readers.front() < relu) return false;
     }
     FateOf(norm).dropped = true;

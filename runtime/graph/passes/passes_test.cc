@@ -237,6 +237,24 @@ TEST(FuseReluTest, TheSumBetweenThemBecomesTheNodesAddend) {
             "output y = %3\n");
 }
 
+TEST(FuseReluTest, ASynchronisedBatchNormTakesTheSumAndTheReluBehindItToo) {
+  Graph g;
+  const ValueId x = g.Input("x", {2, 3, 4, 4}, DType::kF32);
+  const ValueId gamma = g.Parameter("gamma", {3}, DType::kF32),
+                beta = g.Parameter("beta", {3}, DType::kF32);
+  const ValueId y = SynchronisedBatchNorm(g, x, gamma, beta, 1e-5, "bn").y;
+  g.MarkOutput("y", Relu(g, Add(g, x, y)));
+  const Graph fused = FuseRelu(g);
+  EXPECT_THAT(ToString(fused),
+              ::testing::HasSubstr("bn: batch_norm_synchronised(x, gamma, beta, %5, %6, x) "
+                                   "{epsilon=1e-05 relu=1} -> f32[2, 3, 4, 4]\n"
+                                   "output y = %8\n"));
+  EXPECT_THAT(OpsOf(fused),
+              ::testing::UnorderedElementsAre(
+                  std::pair("batch_moments", 1), std::pair("sum_over_shards", 1),
+                  std::pair("batch_statistics", 1), std::pair("batch_norm_synchronised", 1)));
+}
+
 TEST(FuseReluTest, OfTwoNormalisedTermsOneKeepsItsOwnNode) {
   Graph g;
   const ValueId x = g.Input("x", {2, 3, 4, 4}, DType::kF32);

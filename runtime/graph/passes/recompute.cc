@@ -21,12 +21,13 @@ namespace ringmaster::graph {
 namespace {
 
 // Those that touch each of their elements a few times.
-constexpr std::array<std::string_view, 23> kCheap = {
+constexpr std::array<std::string_view, 24> kCheap = {
     "adaptive_avg_pool2d",
     "add",
     "avg_pool2d",
     "batch_norm",
     "batch_norm_inference",
+    "batch_norm_synchronised",
     "concat",
     "copy",
     "dropout",

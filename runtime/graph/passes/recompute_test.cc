@@ -123,8 +123,8 @@ TEST(RecomputeTest, UnaskedLittleIsComputedAgainAndOnlyWhereMuchIsHeld) {
   EXPECT_EQ(OutputsOf(g, unasked), OutputsOf(g, {}));
 }
 
-TEST(RecomputeTest, ABatchNormIsComputedAgainFromTheStatisticsThatItHas) {
-  Graph g;
+// A chain of linear layers with a batch norm and a ReLU behind each, and its gradients.
+void BuildNormalisedLayers(Graph& g, decltype(BatchNorm)& norm) {
   ValueId x = g.Input("x", {64, 32}, DType::kF32);
   std::vector<ValueId> weights;
   for (int i = 0; i < 8; ++i) {
@@ -132,17 +132,34 @@ TEST(RecomputeTest, ABatchNormIsComputedAgainFromTheStatisticsThatItHas) {
     const ValueId gamma = g.Parameter(fmt::format("gamma{}", i), {32}, DType::kF32),
                   beta = g.Parameter(fmt::format("beta{}", i), {32}, DType::kF32);
     x = Linear(g, x, weights.back(), ValueId{});
-    x = Relu(g, BatchNorm(g, x, gamma, beta, 1e-5, fmt::format("bn{}", i)).y);
+    x = Relu(g, norm(g, x, gamma, beta, 1e-5, fmt::format("bn{}", i)).y);
   }
   const auto gradients = Differentiate(g, SumAll(g, x), weights);
   ASSERT_TRUE(gradients.ok()) << gradients.status();
   for (size_t i = 0; i < weights.size(); ++i)
     g.MarkOutput(fmt::format("grad{}", i), (*gradients)[i]);
+}
+
+TEST(RecomputeTest, ABatchNormIsComputedAgainFromTheStatisticsThatItHas) {
+  Graph g;
+  BuildNormalisedLayers(g, BatchNorm);
   const CompileOptions small{.memory_budget = ArenaOf(g, {}) * 3 / 4};
   const auto dump = DumpPlan(g, small);
   ASSERT_TRUE(dump.ok()) << dump.status();
   EXPECT_THAT(dump->text, ::testing::ContainsRegex("again/[^ ]*: batch_norm_again by"));
   EXPECT_THAT(dump->text, ::testing::Not(::testing::ContainsRegex("again/[^ ]*: batch_norm by")));
+  EXPECT_EQ(OutputsOf(g, small), OutputsOf(g, {}));
+}
+
+TEST(RecomputeTest, ASynchronisedBatchNormIsComputedAgainWithoutAnotherSumOverShards) {
+  Graph g;
+  BuildNormalisedLayers(g, SynchronisedBatchNorm);
+  const CompileOptions small{.memory_budget = ArenaOf(g, {}) * 3 / 4};
+  const auto dump = DumpPlan(g, small);
+  ASSERT_TRUE(dump.ok()) << dump.status();
+  EXPECT_THAT(dump->text, ::testing::ContainsRegex("again/[^ ]*: batch_norm_synchronised by"));
+  EXPECT_THAT(dump->text, ::testing::Not(::testing::ContainsRegex(
+                              "again/[^ ]*: (batch_moments|batch_statistics|sum_over_shards) by")));
   EXPECT_EQ(OutputsOf(g, small), OutputsOf(g, {}));
 }
 

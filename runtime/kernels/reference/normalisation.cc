@@ -186,6 +186,108 @@ using BatchNormGradKernel = BatchNormGradKernelOf<T, true>;
 template <typename T>
 using BatchNormInferenceGradKernel = BatchNormGradKernelOf<T, false>;
 
+// x -> what a shard adds to batch_statistics' sums: of each channel the elements, then their
+// squares, then their number. In double the cancellation of a variance made of them loses less than
+// x has lost by being rounded to a float, wherever its mean lies.
+template <typename T>
+class BatchMomentsKernel : public ChannelKernel {
+ public:
+  explicit BatchMomentsKernel(const NodeSpec& node) : ChannelKernel(node) {}
+
+  void Run(const Arguments& a) override {
+    const T* x = a.in<T>(0);
+    double* sums = a.out<double>(0);
+    ForChannels([&](int64_t c) {
+      sums[c] = SumChannel(c, [&](int64_t i) { return x[i]; });
+      sums[channels_ + c] = SumChannel(c, [&](int64_t i) {
+        const auto value = static_cast<double>(x[i]);
+        return value * value;
+      });
+    });
+    sums[2 * channels_] = count();
+  }
+};
+
+// Those sums of all shards -> (mean, variance, unbiased variance).
+template <typename T>
+class BatchStatisticsKernel : public ReferencePrimitive {
+ public:
+  explicit BatchStatisticsKernel(const NodeSpec& node) : channels_(OutShape(node, 0).dim(0)) {}
+
+  void Run(const Arguments& a) override {
+    const double* sums = a.in<double>(0);
+    const double count = sums[2 * channels_];
+    for (int64_t c = 0; c < channels_; ++c) {
+      const double mean = sums[c] / count;
+      double squares = sums[channels_ + c] - sums[c] * mean;
+      if (squares < 0) squares = 0;  // what is no number stays
+      a.out<T>(0)[c] = static_cast<T>(mean);
+      a.out<T>(1)[c] = static_cast<T>(squares / count);
+      a.out<T>(2)[c] = static_cast<T>(squares / std::max(count - 1, 1.0));
+    }
+  }
+
+ private:
+  int64_t channels_;
+};
+
+// (x, mean, variance, dy) -> (what a shard adds to the sums of the gradient by x, dgamma, dbeta).
+template <typename T>
+class BatchNormSumsKernel : public ChannelKernel {
+ public:
+  explicit BatchNormSumsKernel(const NodeSpec& node) : ChannelKernel(node) {}
+
+  void Run(const Arguments& a) override {
+    const T *x = a.in<T>(0), *dy = a.in<T>(3);
+    double* sums = a.out<double>(0);
+    ForChannels([&](int64_t c) {
+      const double mean = a.in<T>(1)[c];
+      const double rstd = 1.0 / std::sqrt(static_cast<double>(a.in<T>(2)[c]) + epsilon_);
+      const double sum = SumChannel(c, [&](int64_t i) { return dy[i]; });
+      const double projection = SumChannel(c, [&](int64_t i) {
+        return static_cast<double>(dy[i]) * (static_cast<double>(x[i]) - mean);
+      });
+      sums[c] = sum;
+      sums[channels_ + c] = projection;
+      a.out<T>(1)[c] = static_cast<T>(rstd * projection);
+      a.out<T>(2)[c] = static_cast<T>(sum);
+    });
+    sums[2 * channels_] = count();
+  }
+};
+
+// (x, gamma, mean, variance, dy, those sums of all shards) -> dx, as batch_norm_grad has it.
+template <typename T>
+class BatchNormSynchronisedGradKernel : public ChannelKernel {
+ public:
+  explicit BatchNormSynchronisedGradKernel(const NodeSpec& node) : ChannelKernel(node) {}
+
+  void Run(const Arguments& a) override {
+    const T *x = a.in<T>(0), *dy = a.in<T>(4);
+    const double* sums = a.in<double>(5);
+    const double all = sums[2 * channels_];
+    T* dx = a.out<T>(0);
+    ForChannels([&](int64_t c) {
+      const double mean = a.in<T>(2)[c];
+      const double rstd = 1.0 / std::sqrt(static_cast<double>(a.in<T>(3)[c]) + epsilon_);
+      const double slope = static_cast<double>(a.in<T>(1)[c]) * rstd;
+      const double along = -slope * sums[channels_ + c] * rstd * rstd / all;
+      const double offset = -slope * sums[c] / all - along * mean;
+      ForElements(c, [&](int64_t i) {
+        dx[i] = static_cast<T>(slope * static_cast<double>(dy[i]) +
+                               along * static_cast<double>(x[i]) + offset);
+      });
+    });
+  }
+};
+
+// Kernel<float> or Kernel<double> by the type of x, whatever the first output's is.
+template <template <typename> class Kernel>
+std::unique_ptr<Primitive> MakeRealOfInput(const NodeSpec& node) {
+  if (node.inputs[0].dtype == DType::kF64) return std::make_unique<Kernel<double>>(node);
+  return std::make_unique<Kernel<float>>(node);
+}
+
 // Rows of `width` elements.
 class RowKernel : public ReferencePrimitive {
  protected:
@@ -284,6 +386,9 @@ class LayerNormGradKernel : public RowKernel {
 
 }  // namespace
 
+std::unique_ptr<Primitive> BatchMoments(const NodeSpec& node) {
+  return MakeRealOfInput<BatchMomentsKernel>(node);
+}
 std::unique_ptr<Primitive> BatchNorm(const NodeSpec& node) {
   return MakeReal<BatchNormKernel>(node);
 }
@@ -298,6 +403,15 @@ std::unique_ptr<Primitive> BatchNormInference(const NodeSpec& node) {
 }
 std::unique_ptr<Primitive> BatchNormInferenceGrad(const NodeSpec& node) {
   return MakeReal<BatchNormInferenceGradKernel>(node);
+}
+std::unique_ptr<Primitive> BatchNormSums(const NodeSpec& node) {
+  return MakeRealOfInput<BatchNormSumsKernel>(node);
+}
+std::unique_ptr<Primitive> BatchNormSynchronisedGrad(const NodeSpec& node) {
+  return MakeReal<BatchNormSynchronisedGradKernel>(node);
+}
+std::unique_ptr<Primitive> BatchStatistics(const NodeSpec& node) {
+  return MakeReal<BatchStatisticsKernel>(node);
 }
 std::unique_ptr<Primitive> LayerNorm(const NodeSpec& node) {
   return MakeReal<LayerNormKernel>(node);

@@ -10,13 +10,18 @@
 namespace ringmaster::kernels::vector {
 
 // Null where the node's images do not lie in blocks.
+std::unique_ptr<Primitive> BatchMomentsOfBlocks(const NodeSpec& node);
 std::unique_ptr<Primitive> BatchNormOfBlocks(const NodeSpec& node);
 std::unique_ptr<Primitive> BatchNormAgainOfBlocks(const NodeSpec& node);
 std::unique_ptr<Primitive> BatchNormGradOfBlocks(const NodeSpec& node);
+std::unique_ptr<Primitive> BatchNormSumsOfBlocks(const NodeSpec& node);
+std::unique_ptr<Primitive> BatchNormSynchronisedGradOfBlocks(const NodeSpec& node);
 std::unique_ptr<Primitive> MaxPool2dGradOfBlocks(const NodeSpec& node);
 std::unique_ptr<Primitive> SumToOfBlocks(const NodeSpec& node);
 
-// Whether all images ([N, C, H, W]) among inputs and outputs lie in the same blocks, and f32.
+// Whether all images ([N, C, H, W]) among inputs and outputs lie in the same blocks.
+bool HasBlocksOnly(const NodeSpec& node);
+// The same, and all inputs and outputs are f32.
 bool LiesInBlocks(const NodeSpec& node);
 
 // Walks over an image [N, C, H, W] in blocks eight channels at a time, which are a vector's lanes.

@@ -32,13 +32,26 @@ bool FitsWithIndices(const NodeSpec& node) {
          AllF32(node.inputs.subspan(2)) && AllF32(node.outputs);
 }
 
-bool LiesInBlocks(const NodeSpec& node) {
+bool FitsWithSums(const NodeSpec& node) {
+  const auto fits = [](const tensor::ValueSpec& spec) {
+    return spec.dtype == tensor::DType::kF32 ||
+           (spec.dtype == tensor::DType::kF64 && spec.shape.rank() == 1);
+  };
+  return HasVectors() && node.inputs[0].dtype == tensor::DType::kF32 &&
+         std::ranges::all_of(node.inputs, fits) && std::ranges::all_of(node.outputs, fits);
+}
+
+bool HasBlocksOnly(const NodeSpec& node) {
   const tensor::Layout layout = node.inputs[0].layout;
   const auto is_alike = [layout](const tensor::ValueSpec& spec) {
     return spec.shape.rank() != 4 || spec.layout == layout;
   };
-  return layout != tensor::Layout::kRowMajor && FitsInAnyLayout(node) &&
-         std::ranges::all_of(node.inputs, is_alike) && std::ranges::all_of(node.outputs, is_alike);
+  return layout != tensor::Layout::kRowMajor && std::ranges::all_of(node.inputs, is_alike) &&
+         std::ranges::all_of(node.outputs, is_alike);
+}
+
+bool LiesInBlocks(const NodeSpec& node) {
+  return FitsInAnyLayout(node) && HasBlocksOnly(node);
 }
 
 }  // namespace ringmaster::kernels::vector

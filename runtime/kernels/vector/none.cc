@@ -6,6 +6,9 @@ namespace ringmaster::kernels::vector {
 std::unique_ptr<Primitive> Add(const NodeSpec&) {
   return nullptr;
 }
+std::unique_ptr<Primitive> BatchMoments(const NodeSpec&) {
+  return nullptr;
+}
 std::unique_ptr<Primitive> BatchNorm(const NodeSpec&) {
   return nullptr;
 }
@@ -13,6 +16,12 @@ std::unique_ptr<Primitive> BatchNormAgain(const NodeSpec&) {
   return nullptr;
 }
 std::unique_ptr<Primitive> BatchNormGrad(const NodeSpec&) {
+  return nullptr;
+}
+std::unique_ptr<Primitive> BatchNormSums(const NodeSpec&) {
+  return nullptr;
+}
+std::unique_ptr<Primitive> BatchNormSynchronisedGrad(const NodeSpec&) {
   return nullptr;
 }
 std::unique_ptr<Primitive> CausalAttention(const NodeSpec&) {

@@ -126,6 +126,88 @@ class BatchNormAgainKernel : public NormaliseKernel {
   }
 };
 
+// x -> what a shard adds to the sums of all: see the reference kernel.
+class BatchMomentsKernel : public ChannelKernel {
+ public:
+  explicit BatchMomentsKernel(const NodeSpec& node) : ChannelKernel(node) {}
+
+  void Run(const Arguments& a) override {
+    double* const sums = a.out<double>(0);
+    ForChannels([&](int64_t c) {
+      Sum sum, squares;
+      ForRuns(c, [&](int64_t at) {
+        const float* x = a.in<float>(0) + at;
+        ForLanes(plane_, [&](auto lanes, int64_t i) {
+          const __m256 values = lanes.Load(x + i);
+          sum.Add(values);
+          squares.AddProduct(values, values);
+        });
+      });
+      sums[c] = sum.Total();
+      sums[channels_ + c] = squares.Total();
+    });
+    sums[2 * channels_] = count();
+  }
+};
+
+// (x, mean, variance, dy) -> (what a shard adds to the sums of the gradient by x, dgamma, dbeta).
+class BatchNormSumsKernel : public ChannelKernel {
+ public:
+  explicit BatchNormSumsKernel(const NodeSpec& node) : ChannelKernel(node) {}
+
+  void Run(const Arguments& a) override {
+    double* const sums = a.out<double>(0);
+    ForChannels([&](int64_t c) {
+      const __m256 means = _mm256_set1_ps(a.in<float>(1)[c]);
+      Sum sum, projection;
+      ForRuns(c, [&](int64_t at) {
+        const float *x = a.in<float>(0) + at, *dy = a.in<float>(3) + at;
+        ForLanes(plane_, [&](auto lanes, int64_t i) {
+          const __m256 gradient = lanes.Load(dy + i);
+          sum.Add(gradient);
+          projection.AddProduct(gradient, _mm256_sub_ps(lanes.Load(x + i), means));
+        });
+      });
+      sums[c] = sum.Total();
+      sums[channels_ + c] = projection.Total();
+      const double rstd = 1.0 / std::sqrt(static_cast<double>(a.in<float>(2)[c]) + epsilon_);
+      a.out<float>(1)[c] = static_cast<float>(rstd * sums[channels_ + c]);
+      a.out<float>(2)[c] = static_cast<float>(sums[c]);
+    });
+    sums[2 * channels_] = count();
+  }
+};
+
+// (x, gamma, mean, variance, dy, those sums of all shards) -> dx.
+class BatchNormSynchronisedGradKernel : public ChannelKernel {
+ public:
+  explicit BatchNormSynchronisedGradKernel(const NodeSpec& node) : ChannelKernel(node) {}
+
+  // x or dy by dx.
+  bool MayOverwrite(int input, int output) const override {
+    return (input == 0 || input == 4) && output == 0;
+  }
+
+  void Run(const Arguments& a) override {
+    const double* const sums = a.in<double>(5);
+    ForChannels([&](int64_t c) {
+      const BatchGradient g(a.in<float>(1)[c], a.in<float>(3)[c], epsilon_, sums[c],
+                            sums[channels_ + c], sums[2 * channels_]);
+      const __m256 means = _mm256_set1_ps(a.in<float>(2)[c]), slope = _mm256_set1_ps(g.slope),
+                   along = _mm256_set1_ps(g.along), offset = _mm256_set1_ps(g.offset);
+      ForRuns(c, [&](int64_t at) {
+        const float *x = a.in<float>(0) + at, *dy = a.in<float>(4) + at;
+        float* dx = a.out<float>(0) + at;
+        ForLanes(plane_, [&](auto lanes, int64_t i) {
+          const __m256 rest =
+              _mm256_fmadd_ps(along, _mm256_sub_ps(lanes.Load(x + i), means), offset);
+          lanes.Store(dx + i, _mm256_fmadd_ps(slope, lanes.Load(dy + i), rest));
+        });
+      });
+    });
+  }
+};
+
 // (x, gamma, mean, variance, dy) -> (dx, dgamma, dbeta); with ReLU behind it also from beta, which
 // says where y was positive.
 class BatchNormGradKernel : public ChannelKernel {
@@ -197,12 +279,26 @@ class BatchNormGradKernel : public ChannelKernel {
 // Runs of fewer elements than this are no vectors.
 constexpr int64_t kLeastRun = 8;
 
-bool HasRuns(const NodeSpec& node) {
+bool HasLongRuns(const NodeSpec& node) {
   const tensor::Shape& x = node.inputs[0].shape;
-  return Fits(node) && x.Product(2, x.rank()) >= kLeastRun;
+  return x.Product(2, x.rank()) >= kLeastRun;
+}
+
+bool HasRuns(const NodeSpec& node) {
+  return Fits(node) && HasLongRuns(node);
+}
+
+// The same of an op whose sums over shards are f64.
+bool HasRunsAndSums(const NodeSpec& node) {
+  return FitsWithSums(node) && IsRowMajor(node) && HasLongRuns(node);
 }
 
 }  // namespace
+
+std::unique_ptr<Primitive> BatchMoments(const NodeSpec& node) {
+  if (!HasRunsAndSums(node)) return BatchMomentsOfBlocks(node);
+  return std::make_unique<BatchMomentsKernel>(node);
+}
 
 std::unique_ptr<Primitive> BatchNorm(const NodeSpec& node) {
   if (!HasRuns(node)) return BatchNormOfBlocks(node);
@@ -217,6 +313,16 @@ std::unique_ptr<Primitive> BatchNormAgain(const NodeSpec& node) {
 std::unique_ptr<Primitive> BatchNormGrad(const NodeSpec& node) {
   if (!HasRuns(node)) return BatchNormGradOfBlocks(node);
   return std::make_unique<BatchNormGradKernel>(node);
+}
+
+std::unique_ptr<Primitive> BatchNormSums(const NodeSpec& node) {
+  if (!HasRunsAndSums(node)) return BatchNormSumsOfBlocks(node);
+  return std::make_unique<BatchNormSumsKernel>(node);
+}
+
+std::unique_ptr<Primitive> BatchNormSynchronisedGrad(const NodeSpec& node) {
+  if (!HasRunsAndSums(node)) return BatchNormSynchronisedGradOfBlocks(node);
+  return std::make_unique<BatchNormSynchronisedGradKernel>(node);
 }
 
 }  // namespace ringmaster::kernels::vector

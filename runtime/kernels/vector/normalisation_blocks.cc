@@ -27,7 +27,8 @@ class LaneSums {
     low_ = _mm256_fmadd_pd(Low(v), Low(w), low_);
     high_ = _mm256_fmadd_pd(High(v), High(w), high_);
   }
-  void Get(double (&sums)[kLanes]) const {
+  // All eight.
+  void Get(double* sums) const {
     _mm256_storeu_pd(sums, low_);
     _mm256_storeu_pd(sums + kLanes / 2, high_);
   }
@@ -161,6 +162,96 @@ class BatchNormBlocksKernel : public NormaliseBlocksKernel {
   }
 };
 
+// x -> what a shard adds to the sums of all: see the reference kernel.
+class BatchMomentsBlocksKernel : public BlocksKernel {
+ public:
+  explicit BatchMomentsBlocksKernel(const NodeSpec& node) : BlocksKernel(node) {}
+
+  void Run(const Arguments& a) override {
+    const float* x = a.in<float>(0);
+    double* const all = a.out<double>(0);
+    const int64_t channels = walk_.groups() * kLanes;
+    walk_.ForGroups([&](int64_t group) {
+      LaneSums sums, squares;
+      walk_.ForPixels(group, [&](int64_t at) {
+        const __m256 values = _mm256_loadu_ps(x + at);
+        sums.Add(values);
+        squares.AddProduct(values, values);
+      });
+      sums.Get(all + group * kLanes);
+      squares.Get(all + channels + group * kLanes);
+    });
+    all[2 * channels] = count();
+  }
+};
+
+// (x, mean, variance, dy) -> (what a shard adds to the sums of the gradient by x, dgamma, dbeta).
+class BatchNormSumsBlocksKernel : public BlocksKernel {
+ public:
+  explicit BatchNormSumsBlocksKernel(const NodeSpec& node) : BlocksKernel(node) {}
+
+  void Run(const Arguments& a) override {
+    const float *x = a.in<float>(0), *dy = a.in<float>(3);
+    double* const all = a.out<double>(0);
+    const int64_t channels = walk_.groups() * kLanes;
+    walk_.ForGroups([&](int64_t group) {
+      const int64_t first = group * kLanes;
+      const __m256 mean = _mm256_loadu_ps(a.in<float>(1) + first);
+      LaneSums sums, projections;
+      walk_.ForPixels(group, [&](int64_t at) {
+        const __m256 gradient = _mm256_loadu_ps(dy + at);
+        sums.Add(gradient);
+        projections.AddProduct(gradient, _mm256_sub_ps(_mm256_loadu_ps(x + at), mean));
+      });
+      sums.Get(all + first);
+      projections.Get(all + channels + first);
+      for (int64_t c = first; c < first + kLanes; ++c) {
+        const double rstd = 1.0 / std::sqrt(static_cast<double>(a.in<float>(2)[c]) + epsilon_);
+        a.out<float>(1)[c] = static_cast<float>(rstd * all[channels + c]);
+        a.out<float>(2)[c] = static_cast<float>(all[c]);
+      }
+    });
+    all[2 * channels] = count();
+  }
+};
+
+// (x, gamma, mean, variance, dy, those sums of all shards) -> dx.
+class BatchNormSynchronisedGradBlocksKernel : public BlocksKernel {
+ public:
+  explicit BatchNormSynchronisedGradBlocksKernel(const NodeSpec& node) : BlocksKernel(node) {}
+
+  // x or dy by dx.
+  bool MayOverwrite(int input, int output) const override {
+    return (input == 0 || input == 4) && output == 0;
+  }
+
+  void Run(const Arguments& a) override {
+    const float *x = a.in<float>(0), *dy = a.in<float>(4);
+    const double* const all = a.in<double>(5);
+    const int64_t channels = walk_.groups() * kLanes;
+    float* dx = a.out<float>(0);
+    walk_.ForGroups([&](int64_t group) {
+      const int64_t first = group * kLanes;
+      float slopes[kLanes], alongs[kLanes], offsets[kLanes];
+      for (int64_t i = 0; i < kLanes; ++i) {
+        const int64_t c = first + i;
+        const BatchGradient g(a.in<float>(1)[c], a.in<float>(3)[c], epsilon_, all[c],
+                              all[channels + c], all[2 * channels]);
+        slopes[i] = g.slope;
+        alongs[i] = g.along;
+        offsets[i] = g.offset;
+      }
+      const __m256 mean = _mm256_loadu_ps(a.in<float>(2) + first), slope = _mm256_loadu_ps(slopes),
+                   along = _mm256_loadu_ps(alongs), offset = _mm256_loadu_ps(offsets);
+      walk_.ForPixels(group, [&](int64_t at) {
+        const __m256 rest =
+            _mm256_fmadd_ps(along, _mm256_sub_ps(_mm256_loadu_ps(x + at), mean), offset);
+        _mm256_storeu_ps(dx + at, _mm256_fmadd_ps(slope, _mm256_loadu_ps(dy + at), rest));
+      });
+    });
+  }
+};
+
 class BatchNormGradBlocksKernel : public BlocksKernel {
  public:
   explicit BatchNormGradBlocksKernel(const NodeSpec& node)
@@ -221,6 +312,21 @@ class BatchNormGradBlocksKernel : public BlocksKernel {
 };
 
 }  // namespace
+
+std::unique_ptr<Primitive> BatchMomentsOfBlocks(const NodeSpec& node) {
+  if (!FitsWithSums(node) || !HasBlocksOnly(node)) return nullptr;
+  return std::make_unique<BatchMomentsBlocksKernel>(node);
+}
+
+std::unique_ptr<Primitive> BatchNormSumsOfBlocks(const NodeSpec& node) {
+  if (!FitsWithSums(node) || !HasBlocksOnly(node)) return nullptr;
+  return std::make_unique<BatchNormSumsBlocksKernel>(node);
+}
+
+std::unique_ptr<Primitive> BatchNormSynchronisedGradOfBlocks(const NodeSpec& node) {
+  if (!FitsWithSums(node) || !HasBlocksOnly(node)) return nullptr;
+  return std::make_unique<BatchNormSynchronisedGradBlocksKernel>(node);
+}
 
 std::unique_ptr<Primitive> BatchNormOfBlocks(const NodeSpec& node) {
   if (!LiesInBlocks(node)) return nullptr;

@@ -15,9 +15,12 @@
 namespace ringmaster::kernels::vector {
 
 std::unique_ptr<Primitive> Add(const NodeSpec& node);
+std::unique_ptr<Primitive> BatchMoments(const NodeSpec& node);
 std::unique_ptr<Primitive> BatchNorm(const NodeSpec& node);
 std::unique_ptr<Primitive> BatchNormAgain(const NodeSpec& node);
 std::unique_ptr<Primitive> BatchNormGrad(const NodeSpec& node);
+std::unique_ptr<Primitive> BatchNormSums(const NodeSpec& node);
+std::unique_ptr<Primitive> BatchNormSynchronisedGrad(const NodeSpec& node);
 std::unique_ptr<Primitive> CausalAttention(const NodeSpec& node);
 std::unique_ptr<Primitive> CausalAttentionGrad(const NodeSpec& node);
 std::unique_ptr<Primitive> Conv2d(const NodeSpec& node);
