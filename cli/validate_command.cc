@@ -61,8 +61,15 @@ std::string ExplainJob(const std::string& name, const v1::TrainingJob& job) {
                   gradients.top_k || gradients.one_bit
                       ? "with error feedback the weights depend on the workers"
                       : fmt::format("the same bits for 1 to {} workers", shards));
-  if (api::HasBatchNorm(job.spec.trainer->model))
+  if (api::SynchronisesBatchNorm(job.spec.trainer->model)) {
+    text += fmt::format(
+        "batch norm normalises over the {} samples of the batch; a worker holds the values of all "
+        "of "
+        "its shards at once\n",
+        batch.size);
+  } else if (api::HasBatchNorm(job.spec.trainer->model)) {
     text += fmt::format("batch norm normalises over the {} samples of a shard\n", samples);
+  }
   return text + ShardsTable(shards, workers.min_replicas.value_or(1), std::min(maximum, shards));
 }
 

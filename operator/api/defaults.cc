@@ -8,8 +8,9 @@ namespace ringmaster::api {
 
 using namespace training::v1alpha1;  // NOLINT: every name here is one of the API's
 
-std::int32_t DefaultShards(std::int32_t batch_size, std::int32_t max_replicas, bool batch_norm) {
-  const std::int64_t fewest_samples = batch_norm ? 32 : 8;
+std::int32_t DefaultShards(std::int32_t batch_size, std::int32_t max_replicas,
+                           bool normalises_shards) {
+  const std::int64_t fewest_samples = normalises_shards ? 32 : 8;
   for (const std::int64_t per_worker : {4, 2}) {
     const std::int64_t shards = per_worker * max_replicas;
     if (shards * fewest_samples <= batch_size) return static_cast<std::int32_t>(shards);
@@ -28,6 +29,10 @@ bool HasBatchNorm(const Model& model) {
                      [](const Layer& layer) { return layer.batch_norm.has_value(); });
 }
 
+bool SynchronisesBatchNorm(const Model& model) {
+  return model.batch_norm == BatchNormOver::kSynchronised;
+}
+
 void ApplyDerivedDefaults(TrainingJobSpec& spec) {
   Workers& workers = spec.workers;
   if (!workers.min_replicas) workers.min_replicas = workers.replicas;
@@ -35,8 +40,10 @@ void ApplyDerivedDefaults(TrainingJobSpec& spec) {
   if (!spec.launch)
     spec.launch = Launch{.mode = spec.trainer ? LaunchMode::kNative : LaunchMode::kExec};
   if (spec.trainer && !spec.trainer->batch.shards) {
-    spec.trainer->batch.shards = DefaultShards(spec.trainer->batch.size, *workers.max_replicas,
-                                               HasBatchNorm(spec.trainer->model));
+    const Model& model = spec.trainer->model;
+    spec.trainer->batch.shards =
+        DefaultShards(spec.trainer->batch.size, *workers.max_replicas,
+                      HasBatchNorm(model) && !SynchronisesBatchNorm(model));
   }
 }
 

@@ -16,13 +16,17 @@ namespace ringmaster::api {
 void ApplyDerivedDefaults(training::v1alpha1::TrainingJobSpec& spec);
 
 // Virtual shards for a batch of `batch_size` samples: the largest of 4, 2, 1 × max_replicas that
-// leaves at least 8 samples a shard (32 with batch norm, whose statistics are a shard's), never
-// fewer than max_replicas. Both arguments are at least 1; the result is more than batch_size only
-// where max_replicas is.
-std::int32_t DefaultShards(std::int32_t batch_size, std::int32_t max_replicas, bool batch_norm);
+// leaves at least 8 samples a shard (32 where batch norm's statistics are a shard's), never fewer
+// than max_replicas. Both numbers are at least 1; the result is more than batch_size only where
+// max_replicas is.
+std::int32_t DefaultShards(std::int32_t batch_size, std::int32_t max_replicas,
+                           bool normalises_shards);
 
-// Whether the network normalises over the batch.
+// Whether the network has batch norms, as far as its description says.
 bool HasBatchNorm(const training::v1alpha1::Model& model);
+
+// Whether they normalise over the whole batch of a step instead of a shard.
+bool SynchronisesBatchNorm(const training::v1alpha1::Model& model);
 
 }  // namespace ringmaster::api
 

@@ -71,6 +71,20 @@ TEST(DerivedDefaultsTest, SeeBatchNormInTheZooAndInLayers) {
   EXPECT_TRUE(HasBatchNorm(model));
 }
 
+TEST(DerivedDefaultsTest, ASynchronisedBatchNormNeedsNoMoreSamplesInAShardThanOthers) {
+  TrainingJobSpec spec;
+  spec.workers.replicas = 4;
+  spec.trainer.emplace();
+  spec.trainer->model.zoo = Zoo{.name = "lenet-bn"};
+  spec.trainer->batch.size = 128;
+  ApplyDerivedDefaults(spec);
+  EXPECT_EQ(spec.trainer->batch.shards, 4);
+  spec.trainer->batch.shards.reset();
+  spec.trainer->model.batch_norm = BatchNormOver::kSynchronised;
+  ApplyDerivedDefaults(spec);
+  EXPECT_EQ(spec.trainer->batch.shards, 16);
+}
+
 TEST(ValidationTest, AcceptsTheExample) {
   EXPECT_THAT(Lines(Digits()), IsEmpty());
 }
@@ -200,6 +214,21 @@ TEST(ValidationTest, ChecksANetworkOfTheZooAndItsData) {
   job.spec.trainer->data = {.text = TextData{.path = "a.txt", .window = 1025}};
   EXPECT_THAT(Lines(job), ElementsAre("spec.trainer.data.text.window: 1025 is more than the 1024 "
                                       "positions of gpt-2; lower it"));
+}
+
+TEST(ValidationTest, RefusesToSynchroniseBatchNormsThatAreNotThere) {
+  TrainingJob job = Digits();
+  Model& model = job.spec.trainer->model;
+  model.batch_norm = BatchNormOver::kSynchronised;
+  EXPECT_THAT(Lines(job), IsEmpty());
+  model.zoo->name = "lenet";
+  model.zoo->dropout.reset();
+  job.spec.trainer->data.csv->shape = {1, 16, 16};
+  EXPECT_THAT(Lines(job), ElementsAre("spec.trainer.model.batchNorm: lenet has no batch norm: "
+                                      "leave it out"));
+  model = {.custom = Custom{.name = "mine"}, .batch_norm = BatchNormOver::kSynchronised};
+  job.spec.trainer->program = "trainer";
+  EXPECT_THAT(Lines(job), IsEmpty()) << "its program says what it has";
 }
 
 TEST(ValidationTest, ChecksTheTransformerAndItsData) {

@@ -6,6 +6,7 @@
 #include <fmt/ranges.h>
 
 #include "common/networks.h"
+#include "operator/api/defaults.h"
 #include "operator/api/validation.h"
 #include "proto/ringmaster/training/v1alpha1/metric.h"
 #include "proto/schema/path.h"
@@ -31,6 +32,14 @@ void CheckZooSettings(const Zoo& zoo, const networks::Network& network, Problems
         {"spec.trainer.model.zoo.layers",
          fmt::format("the number of {}'s layers is fixed: leave it out", network.name)});
   }
+}
+
+// What a network of the user's own has, its program says.
+void CheckBatchNorm(const Model& model, Problems& problems) {
+  if (!model.batch_norm || model.custom || HasBatchNorm(model)) return;
+  problems.push_back(
+      {"spec.trainer.model.batchNorm", fmt::format("{} has no batch norm: leave it out",
+                                                   model.zoo ? model.zoo->name : "the network")});
 }
 
 void CheckImages(const networks::Network& network, const CsvData& data, Problems& problems) {
@@ -70,6 +79,7 @@ void CheckModelAndData(const Model& model, const Data& data, Problems& problems)
   if (model.transformer && data.csv) {
     problems.push_back({"spec.trainer.data", "the transformer reads characters; give data.text"});
   }
+  CheckBatchNorm(model, problems);
   const networks::Network* network = NetworkOf(model);
   if (network != nullptr) {
     CheckZooSettings(*model.zoo, *network, problems);

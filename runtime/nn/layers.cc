@@ -123,7 +123,11 @@ ValueId BatchNorm(ModelBuilder& b, const std::string& name, ValueId x, double ep
   const ValueId gamma = b.Parameter(name + ".gamma", channels, Initialiser::Constant(1));
   const ValueId beta = b.Parameter(name + ".beta", channels, Initialiser::Constant(0));
   graph::BatchNormResult own;
-  if (b.training()) own = graph::BatchNorm(b.graph(), x, gamma, beta, epsilon, name);
+  if (b.training()) {
+    const auto norm =
+        b.options().synchronised_batch_norm ? graph::SynchronisedBatchNorm : graph::BatchNorm;
+    own = norm(b.graph(), x, gamma, beta, epsilon, name);
+  }
   const ValueId mean = b.RunningStatistic(name + ".running_mean", channels, 0, momentum, own.mean);
   const ValueId variance =
       b.RunningStatistic(name + ".running_variance", channels, 1, momentum, own.variance);

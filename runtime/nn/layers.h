@@ -58,8 +58,8 @@ ValueId Linear(ModelBuilder& b, const std::string& name, ValueId x, int64_t feat
 
 // x [N, C] or [N, C, H, W]. Parameters NAME.gamma, NAME.beta; states NAME.running_mean,
 // NAME.running_variance; [C] each. `momentum` is the share of the old state that a step keeps.
-// Training normalises by the shard's statistics, evaluation by the running
-// ones.
+// Training normalises by the shard's statistics, or those of the step's whole batch where the
+// builder's options say so; evaluation by the running ones.
 ValueId BatchNorm(ModelBuilder& b, const std::string& name, ValueId x, double epsilon,
                   double momentum);
 

@@ -112,8 +112,12 @@ struct BuildOptions {
   bool independent_labels = false;
   double label_smoothing = 0;  // of a training graph's loss; see graph::SoftmaxCrossEntropy
   bool gradients = true;       // whether a training graph gets its backward pass
+  // Whether batch norm in a training graph normalises over the whole batch of a step instead of the
+  // shard: its run then waits for the other shards (graph::SynchronisedBatchNorm).
+  bool synchronised_batch_norm = false;
 };
 
+// Which batch norm it gets is the options' word, not `config.batch_norm`'s.
 //   kInvalidArgument  layers that do not fit each other or the data, an unknown network, a name
 //                     used twice, too many parameters; the message begins with "model: " and
 //                     names the layer and the shapes

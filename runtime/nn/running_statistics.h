@@ -5,7 +5,9 @@
 // shards are added in the same tree as gradients, and the sum is divided by the batch. So the
 // running statistics do not depend on the number of workers, nor on shards of unequal size. (The
 // variance of a step is the mean of the shards' variances, as with any data-parallel batch norm;
-// what the means differ by is not in it.) Thread-safe for distinct buffers.
+// what the means differ by is not in it.) A synchronised batch norm's outputs are the whole
+// batch's, the same on every shard: their mean over the samples is what they are, and the variance
+// the unbiased one. Thread-safe for distinct buffers.
 #ifndef RINGMASTER_RUNTIME_NN_RUNNING_STATISTICS_H_
 #define RINGMASTER_RUNTIME_NN_RUNNING_STATISTICS_H_
 

@@ -163,6 +163,14 @@ TEST_F(CustomTest, TrainsTheSameWeightsWithAnyNumberOfWorkersAndAfterALoss) {
   EXPECT_EQ(recovered.evaluation->accuracy, alone.evaluation->accuracy);
 }
 
+TEST_F(CustomTest, ItsBatchNormsNormaliseOverTheWholeBatchWhereTheManifestSaysSo) {
+  const std::string apart = Trained(2).weights_sha256;
+  trainer().model.batch_norm = training::v1alpha1::BatchNormOver::kSynchronised;
+  const std::string together = Trained(2).weights_sha256;
+  EXPECT_NE(together, apart);
+  EXPECT_EQ(together, Trained(1).weights_sha256);
+}
+
 TEST_F(CustomTest, GivesAPartItsSettings) {
   model_settings() = {{"width", 8}};
   trainer().data.custom->settings = {{"samples", 99}};

@@ -54,6 +54,8 @@ std::vector<size_t> TensorsOf(const nn::Model& layout) {
   return tensors;
 }
 
+}  // namespace
+
 OperationStats TotalOf(const Communicator& communicator) {
   OperationStats total;
   for (const OperationStats& stats : communicator.stats().by_kind) {
@@ -62,8 +64,6 @@ OperationStats TotalOf(const Communicator& communicator) {
   }
   return total;
 }
-
-}  // namespace
 
 absl::StatusOr<std::unique_ptr<GradientSum>> GradientSum::Create(const GradientSumOptions& options,
                                                                  Communicator& communicator,

@@ -50,6 +50,9 @@ struct ReductionTraffic {
   uint64_t saved = 0;
 };
 
+// The bytes that all of the communicator's operations have moved so far.
+collectives::OperationStats TotalOf(const collectives::Communicator& communicator);
+
 // One round's way of summing. Used by one thread; it may have one of its own.
 class GradientSum {
  public:

@@ -22,8 +22,12 @@ absl::Status DumpGraphs(const Workload& workload, kernels::Selection kernels,
   RM_ASSIGN_OR_RETURN(const nn::Model model,
                       workload.Build(nn::Mode::kTraining, batch, /*gradients=*/false));
   const graph::Graph& whole = workload.layout().graph;
-  RM_ASSIGN_OR_RETURN(const graph::Dump plan,
-                      graph::DumpPlan(whole, workload.StepOptions(kernels)));
+  RM_ASSIGN_OR_RETURN(graph::Dump plan, graph::DumpPlan(whole, workload.StepOptions(kernels)));
+  if (workload.synchronises()) {
+    plan.text.insert(plan.text.find('\n') + 1,
+                     "one such arena for each of a worker's shards at once: batch norm is "
+                     "synchronised\n");
+  }
   RM_RETURN_IF_ERROR(MakeDirectories(folder));
   RM_RETURN_IF_ERROR(
       WriteStage(folder / "1-model", {ToString(model.graph), graph::ToDot(model.graph)}));

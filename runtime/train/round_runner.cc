@@ -124,6 +124,9 @@ absl::Status RoundRunner::PrepareSteps() {
                                    .debug = context_.options.debug,
                                    .timeline = context_.timeline},
                                   round_.shards, communicator_);
+  // More memory, or more workers, may be had another time.
+  if (absl::IsResourceExhausted(steps.status()))
+    return End(ExitCodeFor(steps.status()), Message(steps.status()));
   if (!steps.ok()) return End(contract::kExitBadConfig, Message(steps.status()));
   steps_ = *std::move(steps);
   return absl::OkStatus();
@@ -141,6 +144,7 @@ absl::StatusOr<StepFlags> RoundRunner::Step() {
   const collectives::TimelineTrack track(context_.timeline, "step");
   meter_.StepBegins();
   const absl::Status computed = steps_->Compute([this] { return Wanted(); });
+  if (!computed.ok() && steps_->sums_failed()) return computed;
   if (!computed.ok()) return End(ExitCodeFor(computed), Message(computed));
   meter_.ShardsComputed(steps_->own_samples());
   RM_ASSIGN_OR_RETURN(const ReductionTraffic traffic, steps_->Reduce());

@@ -1,98 +1,91 @@
 #include "runtime/train/shard_runner.h"
 
 #include <algorithm>
-#include <utility>
+
+#include <fmt/format.h>
 
 #include "common/status.h"
-#include "runtime/nn/binding.h"
-#include "runtime/nn/running_statistics.h"
 
 namespace ringmaster::train {
 
 ShardRunner::ShardRunner(const Workload& workload, kernels::Selection kernels,
                          std::span<float> weights)
-    : workload_(workload),
-      kernels_(kernels),
-      weights_(weights),
-      contribution_(StepVector<float>::Size(workload.layout())) {}
-
-absl::StatusOr<ShardRunner::Prepared*> ShardRunner::PreparedFor(int64_t samples) {
-  if (const auto found = prepared_.find(samples); found != prepared_.end()) return &found->second;
-  RM_ASSIGN_OR_RETURN(const nn::Model model, workload_.Build(nn::Mode::kTraining, samples));
-  Prepared made;
-  RM_ASSIGN_OR_RETURN(made.executor,
-                      graph::Executor::Compile(model.graph, workload_.StepOptions(kernels_)));
-  made.inputs = tensor::Tensor(model.inputs.shape, model.inputs.dtype);
-  made.labels = tensor::Tensor(model.labels.shape, model.labels.dtype);
-  graph::Executor& executor = *made.executor;
-  const StepVector<float> out(workload_.layout(), contribution_.span());
-  RM_RETURN_IF_ERROR(executor.Bind(nn::kInputs, made.inputs));
-  RM_RETURN_IF_ERROR(executor.Bind(nn::kLabels, made.labels));
-  RM_RETURN_IF_ERROR(nn::BindParameters(model, weights_, executor));
-  RM_RETURN_IF_ERROR(executor.BindBlock(std::as_writable_bytes(out.gradients())));
-  RM_RETURN_IF_ERROR(nn::BindStatistics(model, out.statistics(), executor));
-  for (size_t i = 0; i < model.parameters.size(); ++i) {
-    RM_RETURN_IF_ERROR(
-        executor.OnComplete(model.parameters[i].gradient, [this, i] { Complete(i); }));
-  }
-  return &prepared_.emplace(samples, std::move(made)).first->second;
+    : workload_(workload), kernels_(kernels), weights_(weights) {
+  MakePrograms(1);
 }
 
-// Backward goes from the last parameter to the first, not always strictly. Behind a gradient, up to
-// the next, other values have been.
-void ShardRunner::Complete(size_t parameter) {
-  const std::vector<nn::Parameter>& all = workload_.layout().parameters;
-  const size_t end = all[parameter].offset + static_cast<size_t>(all[parameter].shape.elements());
-  const size_t next =
-      parameter + 1 < all.size() ? all[parameter + 1].offset : workload_.layout().parameter_floats;
-  std::fill_n(contribution_.span().data() + end, next - end, 0.0F);
-  if (*ready_ == nullptr) return;
-  complete_[parameter] = true;
-  const size_t before = complete_from_;
-  while (complete_from_ > 0 && complete_[complete_from_ - 1]) --complete_from_;
-  if (complete_from_ == before) return;
-  (*ready_)(contribution_.span(), all[complete_from_].offset);
-}
-
-absl::StatusOr<ShardRunner::Prepared*> ShardRunner::FilledWith(std::span<const uint32_t> samples) {
-  RM_ASSIGN_OR_RETURN(Prepared * prepared, PreparedFor(static_cast<int64_t>(samples.size())));
-  RM_RETURN_IF_ERROR(workload_.train().Fill(samples, prepared->inputs, prepared->labels));
-  return prepared;
-}
-
-absl::StatusOr<std::optional<graph::NonFinite>> ShardRunner::FindNonFinite(
-    data::RowRange range, std::span<const uint32_t> samples, std::span<const uint64_t> positions) {
-  const auto begin = static_cast<size_t>(range.begin);
-  const auto count = static_cast<size_t>(range.size());
-  RM_ASSIGN_OR_RETURN(Prepared * prepared, FilledWith(samples.subspan(begin, count)));
-  return prepared->executor->FindNonFinite(
-      {.seed = workload_.seed(), .sample_positions = positions.subspan(begin, count)});
+void ShardRunner::MakePrograms(int count) {
+  const graph::CompileOptions options = workload_.StepOptions(kernels_, count);
+  for (int i = 0; i < count; ++i)
+    programs_.push_back(std::make_unique<ShardProgram>(workload_, options, weights_));
 }
 
 absl::StatusOr<StepVector<float>> ShardRunner::Run(data::RowRange range,
                                                    std::span<const uint32_t> samples,
                                                    std::span<const uint64_t> positions,
                                                    const GradientsReady& ready) {
-  const auto begin = static_cast<size_t>(range.begin);
-  const auto count = static_cast<size_t>(range.size());
-  RM_ASSIGN_OR_RETURN(Prepared * prepared, FilledWith(samples.subspan(begin, count)));
-  ready_ = &ready;
-  complete_from_ = workload_.layout().parameters.size();
-  complete_.assign(complete_from_, false);
-  RM_RETURN_IF_ERROR(prepared->executor->Run(
-      {.seed = workload_.seed(), .sample_positions = positions.subspan(begin, count)}));
-  const StepVector<float> out(workload_.layout(), contribution_.span());
-  nn::WeighStatistics(range.size(), out.statistics());
-  RM_ASSIGN_OR_RETURN(const tensor::Tensor loss, prepared->executor->Output(nn::kLossSum));
-  out[Scalar::kLoss] = loss.data<float>()[0];
-  out[Scalar::kDrain] = 0;
-  out[Scalar::kPart] = 0;
-  out[Scalar::kCheckpoint] = 0;
-  return out;
+  return programs_.front()->Run({range, samples, positions}, ready);
+}
+
+absl::Status ShardRunner::PrepareTogether(int shards, std::optional<int64_t> available_memory) {
+  if (std::ssize(programs_) == shards) return absl::OkStatus();
+  programs_.clear();
+  const absl::Status fits = workload_.CheckTogether(kernels_, shards, available_memory);
+  MakePrograms(fits.ok() ? shards : 1);
+  return fits;
+}
+
+absl::StatusOr<bool> ShardRunner::AdvanceAll() {
+  sums_.clear();
+  own_.clear();
+  for (const auto& program : programs_) {
+    const std::optional<graph::ShardSum> sum = program->Advance();
+    if (!sum) continue;
+    sums_.push_back(*sum);
+    own_.push_back(sum->own);
+  }
+  const auto is_like_first = [&](const graph::ShardSum& sum) {
+    return sum.name == sums_[0].name && sum.own.size() == sums_[0].own.size();
+  };
+  if (sums_.empty()) return false;
+  if (sums_.size() == programs_.size() && std::ranges::all_of(sums_, is_like_first)) return true;
+  return absl::InternalError(
+      fmt::format("shards of one step wait for different sums at {}", sums_[0].name));
+}
+
+absl::StatusOr<std::vector<StepVector<float>>> ShardRunner::RunTogether(
+    std::span<const data::RowRange> ranges, std::span<const uint32_t> samples,
+    std::span<const uint64_t> positions, const AddOverShards& add) {
+  if (ranges.size() != programs_.size()) {
+    return absl::InternalError(fmt::format("{} shards are to be computed together, {} are prepared",
+                                           ranges.size(), programs_.size()));
+  }
+  for (size_t i = 0; i < ranges.size(); ++i)
+    RM_RETURN_IF_ERROR(programs_[i]->Start({ranges[i], samples, positions}));
+  for (size_t point = 0;; ++point) {
+    RM_ASSIGN_OR_RETURN(const bool waits, AdvanceAll());
+    if (!waits) break;
+    RM_RETURN_IF_ERROR(add(point, sums_[0].name, own_, sums_[0].total));
+    for (size_t i = 1; i < sums_.size(); ++i)
+      std::ranges::copy(sums_[0].total, sums_[i].total.begin());
+  }
+  std::vector<StepVector<float>> contributions;
+  for (const auto& program : programs_) {
+    RM_ASSIGN_OR_RETURN(const StepVector<float> contribution, program->Finish());
+    contributions.push_back(contribution);
+  }
+  return contributions;
+}
+
+absl::StatusOr<std::optional<graph::NonFinite>> ShardRunner::FindNonFinite(
+    int place, data::RowRange range, std::span<const uint32_t> samples,
+    std::span<const uint64_t> positions) {
+  const size_t program = programs_.size() == 1 ? 0 : static_cast<size_t>(place);
+  return programs_[program]->FindNonFinite({range, samples, positions});
 }
 
 void ShardRunner::SetProfile(int64_t samples, graph::Profile* profile) {
-  prepared_.at(samples).executor->SetProfile(profile);
+  programs_.front()->SetProfile(samples, profile);
 }
 
 }  // namespace ringmaster::train

@@ -1,9 +1,7 @@
-// Computes what one virtual shard of a step contributes to the sums: gradients, batch norm's
-// statistics, the loss, and the flags of this rank.
-//
-// Everything that is summed over the batch lies in one vector and so goes through one tree:
-//
-//   [ gradients | statistics weighted by samples | loss, drain, part, checkpoint ]
+// Computes what the virtual shards of a step that this worker owns contribute to the sums:
+// gradients, batch norm's statistics, the loss, and the flags of this rank. One shard after another
+// in the same memory, or, where shards wait for one another at batch norms
+// (Workload::synchronises), all of them together, each in memory of its own.
 //
 // Not thread-safe. It must not outlive its workload and the replica's buffers that it is given.
 #ifndef RINGMASTER_RUNTIME_TRAIN_SHARD_RUNNER_H_
@@ -11,94 +9,68 @@
 
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "runtime/data/sample_stream.h"
-#include "runtime/graph/executor.h"
-#include "runtime/train/float_buffer.h"
-#include "runtime/train/workload.h"
+#include "runtime/train/shard_program.h"
 
 namespace ringmaster::train {
 
-// Places in the vector, behind gradients and statistics.
-enum class Scalar : size_t { kLoss, kDrain, kPart, kCheckpoint };
-inline constexpr size_t kScalars = 4;
-
-// A vector of that layout, cut into its parts.
-template <typename Float>
-class StepVector {
- public:
-  StepVector(const nn::Model& layout, std::span<Float> values)
-      : gradients_(layout.parameter_floats), states_(layout.state_floats), values_(values) {}
-
-  static size_t Size(const nn::Model& layout) {
-    return layout.parameter_floats + layout.state_floats + kScalars;
-  }
-
-  std::span<Float> all() const { return values_; }
-  std::span<Float> gradients() const { return values_.first(gradients_); }
-  std::span<Float> statistics() const { return values_.subspan(gradients_, states_); }
-  Float& operator[](Scalar scalar) const {
-    return values_[gradients_ + states_ + static_cast<size_t>(scalar)];
-  }
-
- private:
-  size_t gradients_;
-  size_t states_;
-  std::span<Float> values_;
-};
-
-// Told during a shard's backward pass: the gradients from float `from` of the vector on are final.
-// `from` falls from call to call.
-using GradientsReady = std::function<void(std::span<const float> contribution, size_t from)>;
+// Adds up what all shards of the step wait for: `own` has what each of this worker's adds, in their
+// order, and `total` takes the sum over all workers' shards. `point` counts the sums of a step.
+using AddOverShards = std::function<absl::Status(size_t point, std::string_view name,
+                                                 std::span<const std::span<const double>> own,
+                                                 std::span<double> total)>;
 
 class ShardRunner {
  public:
-  // `weights` are the replica's, read by every Run.
+  // `weights` are the replica's, read by every run.
   ShardRunner(const Workload& workload, kernels::Selection kernels, std::span<float> weights);
 
   // Computes rows `range` of a batch, of which `samples` are all the rows' samples and `positions`
-  // their places in the sample stream. The first shard of a new size prepares its kernels. The
-  // result is this object's memory, overwritten by the next call; its flags are zero. `ready`, if
-  // there is one, hears of gradients while others are still computed, on this thread.
+  // their places in the sample stream; as ShardProgram::Run.
   absl::StatusOr<StepVector<float>> Run(data::RowRange range, std::span<const uint32_t> samples,
                                         std::span<const uint64_t> positions,
                                         const GradientsReady& ready);
 
-  // The same again, up to the first number that is not finite (Executor::FindNonFinite).
-  absl::StatusOr<std::optional<graph::NonFinite>> FindNonFinite(
-      data::RowRange range, std::span<const uint32_t> samples, std::span<const uint64_t> positions);
+  // Has RunTogether compute so many shards from now on. Memory of other numbers is given back
+  // first. Errors are Workload::CheckTogether's.
+  absl::Status PrepareTogether(int shards, std::optional<int64_t> available_memory);
 
-  // Executor::SetProfile for shards of `samples` samples, of which one must have been run.
+  // Computes as many shards, rows `ranges`, side by side. `add` is called wherever they wait; every
+  // rank of the round does so alike. The results are this object's memory, in the order of
+  // `ranges`, until the next run. Errors of `add` are passed on, the others are this rank's own.
+  absl::StatusOr<std::vector<StepVector<float>>> RunTogether(std::span<const data::RowRange> ranges,
+                                                             std::span<const uint32_t> samples,
+                                                             std::span<const uint64_t> positions,
+                                                             const AddOverShards& add);
+
+  // The shard `place` of those that this worker owns again, up to the first number that is not
+  // finite (Executor::FindNonFinite).
+  absl::StatusOr<std::optional<graph::NonFinite>> FindNonFinite(
+      int place, data::RowRange range, std::span<const uint32_t> samples,
+      std::span<const uint64_t> positions);
+
+  // Executor::SetProfile for shards of `samples` samples, of which one must have been run; of
+  // several that are computed together, the first's.
   void SetProfile(int64_t samples, graph::Profile* profile);
 
  private:
-  struct Prepared {
-    std::unique_ptr<graph::Executor> executor;
-    tensor::Tensor inputs;
-    tensor::Tensor labels;
-  };
-  absl::StatusOr<Prepared*> PreparedFor(int64_t samples);
-  // The same with those samples in it.
-  absl::StatusOr<Prepared*> FilledWith(std::span<const uint32_t> samples);
-  void Complete(size_t parameter);
+  void MakePrograms(int count);
+  // Runs each up to where it waits; false at the end. Sums that differ are an error.
+  absl::StatusOr<bool> AdvanceAll();
 
   const Workload& workload_;
   const kernels::Selection kernels_;
   const std::span<float> weights_;
-  FloatBuffer contribution_;
-  std::map<int64_t, Prepared> prepared_;  // by samples; shards have at most two sizes
-
-  // Of the run in progress: who hears of it, which parameters' gradients are complete, and from
-  // which parameter on all are.
-  const GradientsReady* ready_ = nullptr;
-  std::vector<bool> complete_;
-  size_t complete_from_ = 0;
+  std::vector<std::unique_ptr<ShardProgram>> programs_;  // as many as are computed together
+  // What each of them waits for, and what it adds there.
+  std::vector<graph::ShardSum> sums_;
+  std::vector<std::span<const double>> own_;
 };
 
 }  // namespace ringmaster::train

@@ -11,6 +11,7 @@
 
 #include "common/status.h"
 #include "proto/ringmaster/training/v1alpha1/trainer.api.h"
+#include "runtime/device/available_memory.h"
 #include "runtime/nn/model.h"
 #include "runtime/tensor/finite.h"
 #include "runtime/train/bucket_sum.h"
@@ -45,7 +46,8 @@ absl::StatusOr<std::unique_ptr<StepRunner>> StepRunner::Create(
     const StepContext& context, int shards, collectives::Communicator& communicator) {
   const bool alone =
       communicator.world() == 1 && shards <= 1 && !NamesMethod(context.workload.config().gradients);
-  std::unique_ptr<StepRunner> runner(new StepRunner(context, communicator, alone));
+  std::unique_ptr<StepRunner> runner(
+      new StepRunner(context, shards == 0 ? communicator.world() : shards, communicator, alone));
   RM_ASSIGN_OR_RETURN(runner->sum_,
                       GradientSum::Create({.shards = shards,
                                            .batch = context.workload.batch(),
@@ -54,12 +56,18 @@ absl::StatusOr<std::unique_ptr<StepRunner>> StepRunner::Create(
                                            .arrival_order = context.debug.arrival_order,
                                            .timeline = context.timeline},
                                           communicator, runner->total_.span()));
+  if (context.workload.synchronises()) {
+    const collectives::ShardRange owned = runner->sum_->owned();
+    RM_RETURN_IF_ERROR(
+        context.shards.PrepareTogether(owned.end - owned.begin, device::AvailableMemory()));
+  }
   return runner;
 }
 
-StepRunner::StepRunner(const StepContext& context, const collectives::Communicator& communicator,
-                       bool alone)
+StepRunner::StepRunner(const StepContext& context, int parts,
+                       collectives::Communicator& communicator, bool alone)
     : context_(context),
+      parts_(parts),
       communicator_(communicator),
       alone_(alone),
       stream_(context.workload.seed(), context.workload.train().size()),
@@ -81,17 +89,52 @@ absl::Status StepRunner::Compute(const std::function<StepFlags()>& wanted) {
     const auto first_row = static_cast<uint64_t>(sum_->RowsOf(owned.begin).begin);
     for (uint64_t& position : positions_) position -= first_row;
   }
+  if (context_.workload.synchronises()) return ComputeTogether(wanted);
   for (int shard = owned.begin; shard < owned.end; ++shard)
     RM_RETURN_IF_ERROR(ComputeShard(shard, wanted));
   return absl::OkStatus();
 }
 
-absl::Status StepRunner::ComputeShard(int shard, const std::function<StepFlags()>& wanted) {
+// Gradients are summed behind the last sum that shards wait for, or ranks would ask the
+// communicator for the two in different orders.
+absl::Status StepRunner::ComputeTogether(const std::function<StepFlags()>& wanted) {
+  const collectives::OperationStats before = TotalOf(communicator_);
   const collectives::ShardRange owned = sum_->owned();
+  std::vector<data::RowRange> rows;
+  for (int shard = owned.begin; shard < owned.end; ++shard) rows.push_back(sum_->RowsOf(shard));
+  RM_ASSIGN_OR_RETURN(
+      const std::vector<StepVector<float>> contributions,
+      context_.shards.RunTogether(rows, samples_, positions_,
+                                  std::bind_front(&StepRunner::SumOverShards, this)));
+  const collectives::OperationStats after = TotalOf(communicator_);
+  synchronised_.bytes_sent = after.bytes_sent - before.bytes_sent;
+  synchronised_.bytes_received = after.bytes_received - before.bytes_received;
+  for (int shard = owned.begin; shard < owned.end; ++shard)
+    RM_RETURN_IF_ERROR(
+        Take(shard, contributions[static_cast<size_t>(shard - owned.begin)], wanted));
+  return absl::OkStatus();
+}
+
+absl::Status StepRunner::SumOverShards(size_t point, std::string_view name,
+                                       std::span<const std::span<const double>> own,
+                                       std::span<double> total) {
+  const collectives::Phase phase("synchronise");
+  if (point == over_shards_.size()) over_shards_.emplace_back(parts_, total.size());
+  collectives::OrderedSum<double>& sum = over_shards_[point];
+  const int first = sum_->owned().begin;
+  for (size_t i = 0; i < own.size(); ++i)
+    RM_RETURN_IF_ERROR(sum.Add(first + static_cast<int>(i), own[i]));
+  const absl::Status added = sum.Reduce(communicator_, total, name);
+  sums_failed_ = !added.ok();
+  sum.Clear();
+  return added;
+}
+
+absl::Status StepRunner::ComputeShard(int shard, const std::function<StepFlags()>& wanted) {
   const data::RowRange rows = sum_->RowsOf(shard);
   absl::Status added;
   GradientsReady early;
-  if (shard + 1 == owned.end && !alone_) {
+  if (shard + 1 == sum_->owned().end && !alone_) {
     early = [&](std::span<const float> contribution, size_t from) {
       if (added.ok()) added = sum_->AddGradients(shard, contribution, from);
     };
@@ -99,14 +142,19 @@ absl::Status StepRunner::ComputeShard(int shard, const std::function<StepFlags()
   RM_ASSIGN_OR_RETURN(const StepVector<float> contribution,
                       context_.shards.Run(rows, samples_, positions_, early));
   RM_RETURN_IF_ERROR(added);
+  return Take(shard, contribution, wanted);
+}
+
+absl::Status StepRunner::Take(int shard, const StepVector<float>& contribution,
+                              const std::function<StepFlags()>& wanted) {
   // A rank's flags travel once, with its first shard.
-  if (shard == owned.begin && wanted) SetFlags(wanted(), contribution);
+  if (shard == sum_->owned().begin && wanted) SetFlags(wanted(), contribution);
   if (alone_) {
     sums_ = contribution.all();
   } else {
     RM_RETURN_IF_ERROR(sum_->Add(shard, contribution.all()));
   }
-  own_samples_ += rows.size();
+  own_samples_ += sum_->RowsOf(shard).size();
   if (!context_.debug.local_statistics) return absl::OkStatus();
   std::transform(contribution.statistics().begin(), contribution.statistics().end(),
                  own_statistics_.span().begin(), own_statistics_.span().begin(),
@@ -116,9 +164,14 @@ absl::Status StepRunner::ComputeShard(int shard, const std::function<StepFlags()
 
 absl::StatusOr<ReductionTraffic> StepRunner::Reduce() {
   const collectives::Phase phase("wait for gradients");
-  if (!alone_) return sum_->Reduce();
-  RM_RETURN_IF_ERROR(communicator_.status());
-  return ReductionTraffic{};
+  if (alone_) {
+    RM_RETURN_IF_ERROR(communicator_.status());
+    return ReductionTraffic{};
+  }
+  RM_ASSIGN_OR_RETURN(ReductionTraffic traffic, sum_->Reduce());
+  traffic.sent += synchronised_.bytes_sent;
+  traffic.received += synchronised_.bytes_received;
+  return traffic;
 }
 
 StepFlags StepRunner::flags() const {
@@ -141,8 +194,8 @@ absl::StatusOr<std::optional<std::string>> StepRunner::ExplainNonFinite() {
   const collectives::ShardRange owned = sum_->owned();
   for (int shard = owned.begin; shard < owned.end; ++shard) {
     const data::RowRange rows = sum_->RowsOf(shard);
-    RM_ASSIGN_OR_RETURN(const auto found,
-                        context_.shards.FindNonFinite(rows, samples_, positions_));
+    RM_ASSIGN_OR_RETURN(const auto found, context_.shards.FindNonFinite(shard - owned.begin, rows,
+                                                                        samples_, positions_));
     if (!found) continue;
     return Explain(*found, std::span(samples_).subspan(static_cast<size_t>(rows.begin),
                                                        static_cast<size_t>(rows.size())));

@@ -7,15 +7,18 @@
 #define RINGMASTER_RUNTIME_TRAIN_STEP_RUNNER_H_
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "runtime/collectives/communicator.h"
+#include "runtime/collectives/ordered_sum.h"
 #include "runtime/collectives/timeline.h"
 #include "runtime/data/sample_stream.h"
 #include "runtime/train/float_buffer.h"
@@ -45,19 +48,24 @@ struct StepFlags {
 
 class StepRunner {
  public:
-  // `shards` as in Round. kInvalidArgument when the batch cannot be cut so.
+  // `shards` as in Round. kInvalidArgument when the batch cannot be cut so, kResourceExhausted when
+  // there is no memory for the shards that are to be computed together.
   static absl::StatusOr<std::unique_ptr<StepRunner>> Create(
       const StepContext& context, int shards, collectives::Communicator& communicator);
 
   // Computes this rank's shards of the replica's next step. `wanted`, if there is one, is asked
   // once, after the first shard, which flags this rank sets. Errors are this rank's own, whatever
-  // the communicator does meanwhile.
+  // the communicator does meanwhile; but where shards wait for those of other ranks
+  // (Workload::synchronises), every rank calls it, it blocks as the communicator's operations do,
+  // and sums_failed() says that the error is the communicator's.
   absl::Status Compute(const std::function<StepFlags()>& wanted);
+  bool sums_failed() const { return sums_failed_; }
   // Samples of the last Compute, and how many of them this rank owns.
   std::span<const uint32_t> samples() const { return samples_; }
   int64_t own_samples() const { return own_samples_; }
 
-  // The sums over all ranks. Errors are the communicator's.
+  // The sums over all ranks, and what they and those of Compute moved. Errors are the
+  // communicator's.
   absl::StatusOr<ReductionTraffic> Reduce();
 
   // What came out of Reduce; gradients as sums over the batch, laid out as the model says.
@@ -77,13 +85,22 @@ class StepRunner {
   absl::StatusOr<std::optional<std::string>> ExplainNonFinite();
 
  private:
-  StepRunner(const StepContext& context, const collectives::Communicator& communicator, bool alone);
+  StepRunner(const StepContext& context, int parts, collectives::Communicator& communicator,
+             bool alone);
 
   StepVector<const float> sums() const { return {context_.workload.layout(), sums_}; }
   absl::Status ComputeShard(int shard, const std::function<StepFlags()>& wanted);
+  absl::Status ComputeTogether(const std::function<StepFlags()>& wanted);
+  // What a shard contributes, to the sums.
+  absl::Status Take(int shard, const StepVector<float>& contribution,
+                    const std::function<StepFlags()>& wanted);
+  // AddOverShards.
+  absl::Status SumOverShards(size_t point, std::string_view name,
+                             std::span<const std::span<const double>> own, std::span<double> total);
 
   const StepContext context_;
-  const collectives::Communicator& communicator_;
+  const int parts_;  // shards, or workers where there are none
+  collectives::Communicator& communicator_;
   // One worker with one shard: what it contributes is the sum, and is neither copied nor kept
   // twice.
   const bool alone_;
@@ -94,6 +111,10 @@ class StepRunner {
   std::unique_ptr<GradientSum> sum_;  // behind total_, which it may be writing to
   std::span<const float> sums_;       // total_, or the shard's contribution
   FloatBuffer own_statistics_;        // DebugSwitches::local_statistics
+  // The sums that shards wait for in a step, in their order, as far as one has come.
+  std::deque<collectives::OrderedSum<double>> over_shards_;
+  bool sums_failed_ = false;
+  collectives::OperationStats synchronised_;  // what they moved in the last Compute
   int64_t own_samples_ = 0;
 };
 

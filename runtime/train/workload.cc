@@ -12,6 +12,7 @@
 #include "proto/ringmaster/training/v1alpha1/trainer.api.h"
 #include "runtime/data/sample_stream.h"
 #include "runtime/device/threads.h"
+#include "runtime/graph/op_definition.h"
 #include "runtime/graph/requirements.h"
 #include "runtime/nn/binding.h"
 #include "runtime/train/custom.h"
@@ -25,6 +26,20 @@ int64_t LargestShard(const training::v1alpha1::TrainerConfig& config) {
   constexpr int64_t kTrialBatch = 8;
   const int64_t batch = config.batch.size, shards = config.batch.shards.value_or(0);
   return shards > 0 ? (batch + shards - 1) / shards : std::min(kTrialBatch, batch);
+}
+
+bool HasSumsOverShards(const graph::Graph& graph) {
+  return std::ranges::any_of(graph.nodes(),
+                             [](const graph::Node& node) { return node.op->over_shards; });
+}
+
+// What memory is for.
+std::string ShardsAtOnce(int together, int64_t samples) {
+  if (together == 1) return fmt::format("a shard of {} samples", samples);
+  return fmt::format(
+      "each of {} shards of {} samples, which synchronised batch norm has this worker compute at "
+      "once",
+      together, samples);
 }
 
 std::string WithUnit(size_t bytes) {
@@ -69,7 +84,8 @@ absl::StatusOr<nn::Model> Workload::Build(nn::Mode mode, int64_t batch, bool gra
                                  .classes = format.classes,
                                  .independent_labels = format.has_independent_labels(),
                                  .label_smoothing = config_->label_smoothing,
-                                 .gradients = gradients};
+                                 .gradients = gradients,
+                                 .synchronised_batch_norm = synchronises()};
   if (config_->model.custom) return BuildCustom(parts_, *config_->model.custom, options);
   return nn::BuildModel(config_->model, options);
 }
@@ -82,18 +98,16 @@ absl::Status Workload::CheckModel(kernels::Selection kernels,
     RM_ASSIGN_OR_RETURN(const nn::Model other, Build(nn::Mode::kEvaluation, batch + 1));
     RM_RETURN_IF_ERROR(CheckSameLayout(layout_, other));
   }
-  const auto step = graph::RequirementsOf(layout_.graph, StepOptions(kernels));
-  if (absl::IsResourceExhausted(step.status())) {
-    return absl::ResourceExhaustedError(fmt::format(
-        "spec.trainer.stepMemoryBytes: {}, for a shard of {} samples; allow more, or cut the batch "
-        "into more shards (batch.shards)",
-        Message(step.status()), batch));
+  if (synchronises() && !HasSumsOverShards(layout_.graph)) {
+    return absl::InvalidArgumentError(fmt::format(
+        "spec.trainer.model.batchNorm: {} has no batch norm to synchronise; leave it out",
+        layout_.name));
   }
-  RM_RETURN_IF_ERROR(step.status());
-  if (available_memory) RM_RETURN_IF_ERROR(CheckMemory(*step, *available_memory));
+  RM_ASSIGN_OR_RETURN(const graph::Requirements step, StepRequirements(kernels, 1));
+  if (available_memory) RM_RETURN_IF_ERROR(CheckMemory(step, *available_memory));
   Sha256 hash;
   hash.Update(fmt::format("threads {}\n", device::ThreadCount()));
-  for (const std::string& name : step->implementation_names) {
+  for (const std::string& name : step.implementation_names) {
     hash.Update(name);
     hash.Update("\n");
   }
@@ -101,10 +115,45 @@ absl::Status Workload::CheckModel(kernels::Selection kernels,
   return absl::OkStatus();
 }
 
-graph::CompileOptions Workload::StepOptions(kernels::Selection kernels) const {
-  return {.kernels = kernels,
-          .memory_budget = static_cast<size_t>(config_->step_memory_bytes.value_or(0)),
-          .block = nn::GradientBlock(layout_)};
+absl::StatusOr<graph::Requirements> Workload::StepRequirements(kernels::Selection kernels,
+                                                               int together) const {
+  auto step = graph::RequirementsOf(layout_.graph, StepOptions(kernels, together));
+  if (!absl::IsResourceExhausted(step.status())) return step;
+  return absl::ResourceExhaustedError(
+      fmt::format("spec.trainer.stepMemoryBytes: {}, for {}; allow more, or {}",
+                  Message(step.status()), ShardsAtOnce(together, layout_.inputs.shape.dim(0)),
+                  together == 1 ? "cut the batch into more shards (batch.shards)"
+                                : "give the job more workers"));
+}
+
+bool Workload::synchronises() const {
+  return config_->model.batch_norm == training::v1alpha1::BatchNormOver::kSynchronised;
+}
+
+// Beside the weights and the sum, which are there already, each shard has its gradients.
+absl::Status Workload::CheckTogether(kernels::Selection kernels, int together,
+                                     std::optional<int64_t> available_memory) const {
+  RM_ASSIGN_OR_RETURN(const graph::Requirements step, StepRequirements(kernels, together));
+  const size_t gradients = sizeof(float) * layout_.parameter_floats;
+  const size_t least = static_cast<size_t>(together) * (gradients + step.arena_bytes);
+  if (!available_memory || least <= static_cast<size_t>(*available_memory)) return absl::OkStatus();
+  return absl::ResourceExhaustedError(fmt::format(
+      "a step needs {} more of memory, {} are available: {} for values and {} for gradients of "
+      "{}; give the job more workers, make the batch smaller, or give the workers more memory",
+      WithUnit(least), WithUnit(static_cast<size_t>(*available_memory)), WithUnit(step.arena_bytes),
+      WithUnit(gradients), ShardsAtOnce(together, layout_.inputs.shape.dim(0))));
+}
+
+// Whose plan is made for less than others' computes more again, which changes no bit.
+graph::CompileOptions Workload::StepOptions(kernels::Selection kernels, int together) const {
+  const auto shards = static_cast<size_t>(together);
+  graph::CompileOptions options{.kernels = kernels, .block = nn::GradientBlock(layout_)};
+  if (config_->step_memory_bytes) {
+    options.memory_budget =
+        std::max<size_t>(1, static_cast<size_t>(*config_->step_memory_bytes) / shards);
+  }
+  options.recompute_from /= shards;
+  return options;
 }
 
 // Weights, one shard's gradients and all shards' sum, and what a step computes in between; more may

@@ -45,7 +45,7 @@ class Workload {
 
   // Builds the network and prepares its kernels once, to see that it fits the data and the memory
   // (in bytes; unknown: any will do), before anything large is allocated.
-  //   kInvalidArgument, kUnimplemented  naming the layer
+  //   kInvalidArgument, kUnimplemented  naming the layer; or there is no batch norm to synchronise
   //   kResourceExhausted                with what the network needs, and what for: more than there
   //                                     is, or than stepMemoryBytes even with what is computed
   //                                     again
@@ -56,9 +56,18 @@ class Workload {
   // off.
   absl::StatusOr<nn::Model> Build(nn::Mode mode, int64_t batch, bool gradients = true) const;
 
-  // How a shard's step is compiled: with these kernels, in the memory that the job gives it, with
-  // all gradients in one block. After CheckModel.
-  graph::CompileOptions StepOptions(kernels::Selection kernels) const;
+  // How a shard's step is compiled: with these kernels, in the memory that the job gives it, which
+  // it shares with the others of `together` shards whose values are held at once, with all
+  // gradients in one block. After CheckModel.
+  graph::CompileOptions StepOptions(kernels::Selection kernels, int together = 1) const;
+
+  // Whether the shards of a step wait for one another at batch norms, so that a worker computes all
+  // of its own at once.
+  bool synchronises() const;
+  // Whether so many shards' values fit into the memory at once. kResourceExhausted as CheckModel
+  // has it. After CheckModel, and with nothing of a step in memory yet.
+  absl::Status CheckTogether(kernels::Selection kernels, int together,
+                             std::optional<int64_t> available_memory) const;
 
   const training::v1alpha1::TrainerConfig& config() const { return *config_; }
   const Parts& parts() const { return parts_; }
@@ -85,6 +94,8 @@ class Workload {
 
  private:
   Workload(const training::v1alpha1::TrainerConfig& config, data::Splits splits, Parts parts);
+  absl::StatusOr<graph::Requirements> StepRequirements(kernels::Selection kernels,
+                                                       int together) const;
   absl::Status CheckMemory(const graph::Requirements& step, int64_t available) const;
 
   const training::v1alpha1::TrainerConfig* config_;
