@@ -6,10 +6,14 @@
 // conformance case: "source.*", "output.*" and, in the metadata, its nodes as JSON.
 // FOLDER/optimizers/NAME.safetensors holds an optimizer's run: the weights at the start, the noise
 // of each step's gradient, and the weights after some of the steps.
+// FOLDER/training/synchronised.safetensors holds ten steps of a network with synchronised batch
+// norm over four shards: "start.*" and "end.*" of each parameter and state, and for each step
+// "inputs", "labels" and "losses".
 #include <cmath>
 #include <cstdint>
 #include <deque>
 #include <filesystem>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -23,11 +27,17 @@
 #include "common/status.h"
 #include "proto/ringmaster/training/v1alpha1/trainer.api.h"
 #include "runtime/checkpoint/safetensors.h"
+#include "runtime/collectives/communicator.h"
+#include "runtime/collectives/transport/tcp/listener.h"
 #include "runtime/graph/conformance_cases.h"
 #include "runtime/graph/op_definition.h"
 #include "runtime/graph/testing/compiled_case.h"
 #include "runtime/optim/optimizer.h"
 #include "runtime/tensor/random.h"
+#include "runtime/train/replica.h"
+#include "runtime/train/shard_runner.h"
+#include "runtime/train/step_runner.h"
+#include "runtime/train/testing/digits_job.h"
 
 namespace ringmaster {
 namespace {
@@ -171,12 +181,84 @@ void DumpOptimizer(const Run& run, const std::filesystem::path& folder) {
   file.Write(folder / (run.name + ".safetensors"), {{"look_every", std::to_string(kLookEvery)}});
 }
 
+template <typename Value>
+Value Must(absl::StatusOr<Value> value) {
+  RM_CHECK(value.ok(), Message(value.status()).c_str());
+  return *std::move(value);
+}
+
+void Must(const absl::Status& status) {
+  RM_CHECK(status.ok(), Message(status).c_str());
+}
+
+template <typename Entry>
+void AddAll(File& file, const std::string& when, const std::vector<Entry>& entries,
+            std::span<float> values) {
+  for (const Entry& entry : entries)
+    file.Add(when + entry.name,
+             Tensor::View(values.data() + entry.offset, entry.shape, DType::kF32));
+}
+
+void DumpTraining(const std::filesystem::path& folder) {
+  constexpr int kShards = 4;
+  train::testing::DigitsJob job;
+  training::v1alpha1::TrainerConfig& config = job.config.trainer;
+  config.model.zoo->dropout = 0;
+  config.model.batch_norm = training::v1alpha1::BatchNormOver::kSynchronised;
+  config.batch.shards = kShards;
+  config.steps = 10;
+  train::Workload workload = Must(train::Workload::Load(config, job.options.workspace));
+  Must(workload.CheckModel(job.options.kernels));
+  train::Replica replica = Must(train::Replica::Create(workload));
+  train::ShardRunner shards(workload, job.options.kernels, replica.weights());
+  const auto listener = Must(collectives::tcp::Listener::Open("127.0.0.1:0"));
+  collectives::CommunicatorOptions alone;
+  alone.job = "compare";
+  alone.round = 1;
+  alone.members = {{.address = listener->address(), .pod_uid = "compare"}};
+  alone.key = "nobody else takes part in it";
+  const auto communicator = Must(collectives::Communicator::Create(alone, *listener));
+  const train::DebugSwitches debug;
+  const auto steps = Must(train::StepRunner::Create(
+      {.workload = workload, .replica = replica, .shards = shards, .debug = debug}, kShards,
+      *communicator));
+  File file;
+  const auto add_all = [&](const std::string& when) {
+    AddAll(file, when, workload.layout().parameters, replica.weights());
+    AddAll(file, when, workload.layout().states, replica.states());
+  };
+  add_all("start.");
+  const int64_t count = *config.steps, batch = workload.batch();
+  Tensor inputs({count, batch, 1, 8, 8}, DType::kF32), labels({count, batch}, DType::kI32),
+      losses({count}, DType::kF32);
+  for (int64_t step = 0; step < count; ++step) {
+    Must(steps->Compute(nullptr));
+    Must(steps->Reduce().status());
+    Tensor images = Tensor::View(inputs.data<float>() + step * batch * 64, {batch, 1, 8, 8},
+                                 DType::kF32),
+           classes = Tensor::View(labels.data<int32_t>() + step * batch, {batch}, DType::kI32);
+    Must(workload.train().Fill(steps->samples(), images, classes));
+    losses.data<float>()[step] = static_cast<float>(steps->mean_loss());
+    Must(steps->Commit(false));
+  }
+  file.Add("inputs", inputs);
+  file.Add("labels", labels);
+  file.Add("losses", losses);
+  add_all("end.");
+  const training::v1alpha1::Sgd& sgd = *config.optimizer.sgd;
+  file.Write(folder / "synchronised.safetensors",
+             {{"learning_rate", std::to_string(sgd.learning_rate)},
+              {"momentum", std::to_string(sgd.momentum)}});
+}
+
 int Dump(const std::filesystem::path& folder) {
-  for (const char* part : {"ops", "optimizers"}) std::filesystem::create_directories(folder / part);
+  for (const char* part : {"ops", "optimizers", "training"})
+    std::filesystem::create_directories(folder / part);
   for (const graph::Case& c : graph::ConformanceCases()) {
     for (const DType dtype : {DType::kF64, DType::kF32}) DumpOp(c, dtype, folder / "ops");
   }
   for (const Run& run : Runs()) DumpOptimizer(run, folder / "optimizers");
+  DumpTraining(folder / "training");
   return ::testing::Test::HasFailure() ? 1 : 0;
 }
 
