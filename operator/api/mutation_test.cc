@@ -6,6 +6,7 @@
 
 #include "common/status.h"
 #include "operator/api/parse.h"
+#include "operator/api/salvage.h"
 #include "operator/api/testing.h"
 #include "operator/api/yaml.h"
 #include "tests/support/random_test.h"
@@ -88,6 +89,22 @@ TEST_F(MutationTest, DamagedTreesParseOrAreRefusedWithAPlace) {
     Json object = whole;
     for (std::size_t n = 1 + Below(4); n > 0; --n) DamageTree(object);
     ASSERT_NO_FATAL_FAILURE(ParsesOrSaysWhere(object.dump()));
+  }
+}
+
+TEST_F(MutationTest, ADamagedObjectIsReadAlikeWithAnEarlierOneAndWithout) {
+  static const std::vector<std::string> kParts = {"metadata", "spec", "status", "status"};
+  Json whole = ParseManifest(kDigits, "job.yaml").value().object;
+  whole["metadata"]["uid"] = "u1";
+  whole["status"] = {{"round", 3}, {"state", "Running"}, {"workers", {{"desired", 4}}}};
+  for (int i = 0; i < 500; ++i) {
+    Json earlier = whole, object = whole;
+    if (Below(2) == 0) DamageTree(earlier[kParts[Below(kParts.size())]]);
+    DamageTree(object[kParts[Below(kParts.size())]]);
+    const StoredJob anew = ReadStored(object);
+    const StoredJob quick = ReadStored(object, earlier, ReadStored(earlier));
+    ASSERT_EQ(quick.job, anew.job) << object << "\nafter " << earlier;
+    ASSERT_EQ(quick.problems, anew.problems) << object << "\nafter " << earlier;
   }
 }
 

@@ -47,6 +47,23 @@ TrainingJob LeastOf(const Json& object) {
   return job;
 }
 
+// Whether both say the same beside metadata and status, under the same name.
+bool AskForTheSame(const Json& object, const Json& earlier) {
+  if (!object.is_object() || !earlier.is_object()) return false;
+  const auto others = [](const Json& of) {
+    return of.size() - of.count("metadata") - of.count("status");
+  };
+  for (const auto& [name, value] : object.items()) {
+    if (name == "metadata" || name == "status") continue;
+    const auto found = earlier.find(name);
+    if (found == earlier.end() || *found != value) return false;
+  }
+  const Json* name = schema::FindPath(object, "metadata.name");
+  const Json* before = schema::FindPath(earlier, "metadata.name");
+  return others(object) == others(earlier) && name != nullptr && before != nullptr &&
+         *name == *before;
+}
+
 }  // namespace
 
 void RemoveRefused(const std::vector<schema::Problem>& refused, Json& object) {
@@ -72,6 +89,21 @@ StoredJob ReadStored(const Json& object) {
   }
   if (object.contains("metadata")) stored.job.metadata = object["metadata"];
   ApplyDerivedDefaults(stored.job.spec);
+  return stored;
+}
+
+StoredJob ReadStored(const Json& object, const Json& earlier, const StoredJob& read) {
+  if (!read.problems.empty() || !AskForTheSame(object, earlier)) return ReadStored(object);
+  const Json* metadata = schema::FindPath(object, "metadata");
+  if (metadata == nullptr || !metadata->is_object()) return ReadStored(object);
+  std::optional<TrainingJobStatus> status;
+  if (const Json* written = schema::FindPath(object, "status")) {
+    auto decoded = training::v1alpha1::FromJson<TrainingJobStatus>(*written);
+    if (!decoded.ok()) return ReadStored(object);
+    status = *std::move(decoded);
+  }
+  StoredJob stored{.job = {.metadata = *metadata, .spec = read.job.spec}};
+  stored.job.status = std::move(status);
   return stored;
 }
 

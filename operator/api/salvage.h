@@ -29,6 +29,12 @@ struct StoredJob {
 // say so in the job's status. Never fails.
 StoredJob ReadStored(const nlohmann::json& object);
 
+// The same answer for a later object, with less work where only metadata and status differ from an
+// earlier one, of which `read` was the answer: what the earlier one asked for is then not checked
+// and decoded again.
+StoredJob ReadStored(const nlohmann::json& object, const nlohmann::json& earlier,
+                     const StoredJob& read);
+
 }  // namespace ringmaster::api
 
 #endif  // RINGMASTER_OPERATOR_API_SALVAGE_H_

@@ -83,5 +83,26 @@ TEST(ReadStoredTest, NamesAStatusThatIsNotItsOwn) {
   EXPECT_THAT(stored.problems, SizeIs(1));
 }
 
+TEST(ReadStoredTest, ReadsALaterObjectAsIfItHadReadNoneBefore) {
+  const Json earlier = Digits();
+  std::vector<Json> later(9, earlier);
+  later[1]["status"] = {{"round", 4}, {"state", "Running"}};
+  later[2].erase("status");
+  later[3]["metadata"]["labels"] = {{"team", "vision"}};
+  later[4]["spec"]["workers"]["replicas"] = 3;
+  later[5]["status"]["round"] = "four";
+  later[6]["metadata"]["name"] = "Upper";
+  later[7]["surprise"] = 1;
+  later[8].erase("spec");
+  for (const Json& object : later) {
+    for (const Json& before : later) {
+      const StoredJob anew = ReadStored(object);
+      const StoredJob quick = ReadStored(object, before, ReadStored(before));
+      EXPECT_EQ(quick.job, anew.job) << object << "\nafter " << before;
+      EXPECT_EQ(quick.problems, anew.problems) << object << "\nafter " << before;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace ringmaster::api

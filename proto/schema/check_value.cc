@@ -1,5 +1,6 @@
 #include "proto/schema/check_value.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -140,11 +141,15 @@ std::optional<std::string> CheckTimestamp(const Json& value) {
 }
 
 std::optional<std::string> CheckEnum(const Field& field, const Json& value) {
+  const std::vector<EnumValue>& values = field.enumeration->values;
+  if (value.is_string() && std::ranges::find(values, value.get_ref<const std::string&>(),
+                                             &EnumValue::name) != values.end()) {
+    return std::nullopt;
+  }
   std::vector<std::string> names;
-  for (const EnumValue& known : field.enumeration->values) names.push_back(known.name);
+  for (const EnumValue& known : values) names.push_back(known.name);
   if (!value.is_string()) return WrongType(fmt::format("one of {}", fmt::join(names, ", ")), value);
-  if (!Contains(names, value.get_ref<const std::string&>())) return OneOf(value, names);
-  return std::nullopt;
+  return OneOf(value, names);
 }
 
 // Follows one raw path as far as the object goes, reporting the first value of another type than

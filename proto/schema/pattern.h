@@ -8,7 +8,8 @@
 
 namespace ringmaster::schema {
 
-// Whether the whole text matches; false too for a malformed pattern.
+// Whether the whole text matches; false too for a malformed pattern. For the patterns of schemas:
+// each is kept compiled for good.
 bool MatchesWhole(std::string_view text, const std::string& pattern);
 
 // What is wrong with the pattern; empty when nothing is.
