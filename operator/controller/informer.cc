@@ -118,8 +118,9 @@ absl::StatusOr<int> Informer::Advance(std::chrono::milliseconds timeout) {
   resource_version_ = kube::ResourceVersion(*event->object);
   if (event->type == kube::WatchEventType::kBookmark) return 0;
   const ObjectKey key = kube::KeyOf(*event->object);
-  return event->type == kube::WatchEventType::kDeleted ? Forget(key, event->object)
-                                                       : Store(key, Keep(event->object));
+  if (event->type == kube::WatchEventType::kDeleted) return Forget(key, event->object);
+  ObjectPtr left;  // held meanwhile, so that Store need not unpack it again
+  return Store(key, Keep(event->object, &left));
 }
 
 absl::Status Informer::OpenWatch() {

@@ -125,7 +125,9 @@ class Informer {
   // After the watch has ended: 0 when a list will mend it at once, else `why`.
   absl::StatusOr<int> EndWatch(const absl::Status& why);
   std::vector<ObjectKey> KeysWithout(const std::map<ObjectKey, KeptObject>& these) const;
-  KeptObject Keep(const ObjectPtr& object) const { return {object, options_.trim}; }
+  KeptObject Keep(const ObjectPtr& object, ObjectPtr* left = nullptr) const {
+    return {object, options_.trim, left};
+  }
   static std::vector<ObjectPtr> ReadAll(const std::vector<KeptObject>& kept);
   int Store(const ObjectKey& key, KeptObject kept);
   int Forget(const ObjectKey& key, const ObjectPtr& last);

@@ -100,6 +100,19 @@ TEST_F(InformerTest, ATrimmedCopyHasTheRestAndTellsOfItAlike) {
   EXPECT_EQ(changes_, "+a ~a +b -a ");
 }
 
+TEST_F(InformerTest, ATrimmedObjectThatHasChangedIsNotTheEarlierOneThatSomebodyHolds) {
+  Informer informer(client_, kConfigMap, {.trim = [](const Json& object) { return object; }});
+  Json a = Create("a");
+  ASSERT_TRUE(informer.Pump().ok());
+  const ObjectPtr held = informer.Get({"ns", "a"});
+  EXPECT_EQ(informer.Get({"ns", "a"}), held);
+  kube::SetLabel(a, "x", "y");
+  ASSERT_TRUE(store_->Update(kConfigMap, a).ok());
+  ASSERT_TRUE(informer.Pump().ok());
+  EXPECT_EQ(kube::Label(*informer.Get({"ns", "a"}), "x"), "y");
+  EXPECT_EQ(kube::Label(*held, "x"), std::nullopt);
+}
+
 TEST_F(InformerTest, AnExpiredWatchIsMendedByANewListWhoseDifferencesAreChanges) {
   Create("a");
   Create("b");

@@ -59,12 +59,11 @@ const reconcile::GangApi* JobReconciler::gang() const {
   return cache == nullptr ? nullptr : cache->api;
 }
 
-reconcile::Observed JobReconciler::Observe(const kube::ObjectKey& key, const kube::Json& object) {
-  api::StoredJob stored = api::ReadStored(object);
+reconcile::Observed JobReconciler::Observe(const kube::Json& object, const api::StoredJob& stored) {
+  const kube::ObjectKey key = kube::KeyOf(object);
   const std::string uid = kube::Uid(object);
-  if (!stored.job.status) stored.job.status = memory_.FirstStatus(key);
-  reconcile::Observed observed{.job = std::move(stored.job),
-                               .problems = std::move(stored.problems),
+  reconcile::Observed observed{.job = stored.job,
+                               .problems = stored.problems,
                                .pods = made_pods_.With(kOwnerIndex, uid),
                                .services = caches_.services.ByIndex(kOwnerIndex, uid),
                                .workers = link_.SnapshotFor(key),
@@ -73,6 +72,7 @@ reconcile::Observed JobReconciler::Observe(const kube::ObjectKey& key, const kub
                                .nothing_tried = !memory_.Tried(key),
                                .now = clock_.Now(),
                                .settings = options_.settings};
+  if (!observed.job.status) observed.job.status = memory_.FirstStatus(key);
   if (const GangCache* cache = ServedGang()) {
     observed.gang = cache->api;
     observed.pod_groups = cache->groups->ByIndex(kOwnerIndex, uid);
@@ -102,6 +102,7 @@ void JobReconciler::NoteStatus(const kube::ObjectKey& key, const absl::Status& d
 void JobReconciler::Forget(const kube::ObjectKey& key) {
   memory_.Forget(key);
   pace_.Forget(key);
+  live_.Forget(key);
   link_.Forget(key);
 }
 
@@ -121,7 +122,12 @@ controller::ReconcileResult JobReconciler::Pass(const kube::ObjectKey& key, Call
   // A job that was deleted and made again under its name between two passes begins at round 1, and
   // what the workers of the old one said is not about it.
   if (memory_.Meet(key, kube::Uid(*job))) link_.Forget(key);
-  return Carry(*job, Observe(key, *job), meter);
+  std::shared_ptr<const api::StoredJob> stored = live_.Read(job);
+  const reconcile::Observed observed = Observe(*job, *stored);
+  controller::ReconcileResult result = Carry(*job, observed, meter);
+  live_.Keep(job, std::move(stored), observed,
+             /*is_made=*/made_pods_.LookAgainIn(kube::Uid(*job)).has_value());
+  return result;
 }
 
 absl::Status JobReconciler::ConfirmProblems(const reconcile::Observed& observed,
@@ -151,6 +157,7 @@ controller::ReconcileResult JobReconciler::Carry(const kube::Json& job,
   if (!observed.job.status && observed.pods.empty() && pace_.PodsFirst(decision))
     first.swap(decision.status);
   const bool writes_status = news && !first;
+  if (!news) decision.status.reset();
   const Duration called_before = meter.in_calls();
   absl::Status done = executor_.Execute(job, decision, meter);
   // Then the one call was that.
@@ -183,7 +190,7 @@ absl::Status JobReconciler::EndRefused(const kube::Json& refused, const absl::St
   // Another job of that name, or another template, is not to blame.
   if (kube::Uid(*job) != kube::Uid(refused) || kube::Generation(*job) != kube::Generation(refused))
     return absl::AbortedError("the job was changed meanwhile");
-  reconcile::Observed observed = Observe(key, *job);
+  reconcile::Observed observed = Observe(*job, *live_.Read(job));
   observed.problems.push_back({"spec.workers.template", Message(why)});
   return executor_.Execute(*job, reconcile::Reconcile(observed), meter);
 }

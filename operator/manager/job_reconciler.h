@@ -14,6 +14,7 @@
 #include "operator/manager/call_meter.h"
 #include "operator/manager/executor.h"
 #include "operator/manager/job_memory.h"
+#include "operator/manager/live_jobs.h"
 #include "operator/manager/made_pods.h"
 #include "operator/manager/rush.h"
 #include "operator/manager/status_pace.h"
@@ -63,12 +64,15 @@ class JobReconciler : public controller::Reconciler {
   // be read as a TrainingJob is no error here: the decision is to say in its status what is wrong.
   controller::ReconcileResult Reconcile(const kube::ObjectKey& key) override;
 
+  // A cache shows this pod now. To be told from the cache's handler, which has it unpacked.
+  void Saw(const kube::ObjectPtr& pod) { live_.Saw(pod); }
+
   // The gang API in use: the first that the cluster serves; null for none.
   const reconcile::GangApi* gang() const;
 
  private:
   const GangCache* ServedGang() const;
-  reconcile::Observed Observe(const kube::ObjectKey& key, const kube::Json& job);
+  reconcile::Observed Observe(const kube::Json& object, const api::StoredJob& stored);
   // What the pass was refused, or that it was not. Whether a refusal that was there is gone.
   bool NoteRefusal(const kube::Json& job, const reconcile::Decision& decision,
                    const absl::Status& done);
@@ -89,6 +93,7 @@ class JobReconciler : public controller::Reconciler {
   const Options options_;
   StatusPace pace_;
   JobMemory memory_;
+  LiveJobs live_;
 };
 
 }  // namespace ringmaster::manager

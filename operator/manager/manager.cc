@@ -79,6 +79,7 @@ Manager::Manager(ManagerOptions options, kube::Client& client, WorkerLink& link,
   // Before the handler that brings a pass.
   pods_.AddHandler([this](const kube::ObjectPtr& before, const kube::ObjectPtr& after) {
     made_pods_.Seen(after == nullptr ? *before : *after);
+    if (after != nullptr) reconciler_.Saw(after);
     if (before != nullptr) rush_.NoteChange();  // what is new may be a whole list
   });
   controller_.AddInformer(jobs_);

@@ -46,6 +46,7 @@ void OperatorWorld::StartOperator() {
   manager::ManagerOptions options;
   options.settings.rendezvous = "127.0.0.1:7471";
   if (gang_ != nullptr) options.gang_apis = {gang_};
+  options.small_caches = true;
   options.parallel_writes = 1;  // so that the order of calls is one
   manager_ = std::make_unique<manager::Manager>(options, client_, workers_, clock_);
 }
