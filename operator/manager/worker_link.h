@@ -30,8 +30,9 @@ class WorkerLink {
   virtual void Announce(const kube::ObjectKey& job, const reconcile::Announcement& round) = 0;
 
   // Sends a command to the worker whose pod has this UID. Dropped when it is not connected.
-  // DrainCommand and StopCommand are repeated on later passes for as long as they hold, and sending
-  // one twice must do no harm; CheckpointNowCommand and CheckpointCommittedCommand are sent once.
+  // All but CheckpointCommittedCommand are repeated on later passes for as long as they hold, so
+  // that a new operator, or a new stream, says what was not heard; sending one twice must do no
+  // harm.
   virtual void Send(const kube::ObjectKey& job, const std::string& pod_uid,
                     const reconcile::WorkerCommand& command) = 0;
 

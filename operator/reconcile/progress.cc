@@ -54,6 +54,15 @@ v1::TrainingProgress ToStatus(const Pass& pass, const ProgressReport& report) {
           .evaluation = ToResult(report.evaluation)};
 }
 
+// Whether the status tells of this already, or of a later step of the round: workers say their last
+// again to each new operator, one after another, and it is no newer for that.
+bool SaidBefore(const Pass& pass, const v1::TrainingProgress& before, v1::TrainingProgress again) {
+  const std::optional<Time> began = RoundBegan(pass);
+  const bool of_this_round = !began || *before.updated_at >= *began;
+  again.updated_at = before.updated_at;
+  return again == before || (of_this_round && again.step < before.step);
+}
+
 }  // namespace
 
 void ApplyProgress(Pass& pass) {
@@ -62,6 +71,7 @@ void ApplyProgress(Pass& pass) {
   if (pass.status.progress && pass.status.progress->updated_at) {
     const v1::TrainingProgress& before = *pass.status.progress;
     if (report->time <= *before.updated_at) return;
+    if (SaidBefore(pass, before, ToStatus(pass, *report))) return;
     const Time due = *before.updated_at + pass.in.settings.progress_interval;
     const bool last = report->step >= report->total_steps || TrainingIsOver(pass);
     if (pass.now < due && !last) {

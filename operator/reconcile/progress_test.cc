@@ -32,6 +32,23 @@ TEST(ProgressTest, IsWrittenOnceAnInterval) {
   EXPECT_EQ(Wait(decision), std::chrono::milliseconds(600));
 }
 
+TEST(ProgressTest, IsNoNewerWhereWorkersSayItAgainToANewOperator) {
+  Observed observed = Training(2);
+  observed.now += seconds(1);
+  View(observed, 0).progress = Step(7, observed.now);
+  View(observed, 1).progress = Step(8, observed.now);
+  observed = After(observed, Reconcile(observed));
+  const Time said = observed.now;
+  observed.now += seconds(10);
+  View(observed, 1).progress.reset();  // the other dials in later
+  View(observed, 0).progress = Step(7, observed.now);
+  EXPECT_EQ(Reconcile(observed).status, observed.job.status);
+  View(observed, 1).progress = Step(8, observed.now);
+  EXPECT_EQ(Reconcile(observed).status->progress->updated_at, said);
+  View(observed, 1).progress = Step(9, observed.now);
+  EXPECT_EQ(Reconcile(observed).status->progress->updated_at, observed.now);
+}
+
 TEST(ProgressTest, HoldsTheLastEvaluation) {
   Observed observed = Training(1);
   View(observed, 0).progress = Step(7, observed.now);

@@ -47,15 +47,14 @@ bool ReadyToResize(Pass& pass, const char* reason, const std::string& message) {
   if (!pass.Native() || !IsTrue(pass.status, kConditionTraining)) return true;
   if (SetCondition(pass, kConditionResizing, true, reason, message)) {
     pass.Note(false, reason, message);
-    pass.TellMembers(CheckpointNowCommand{});
-    pass.WakeAt(pass.now + pass.in.settings.drain_timeout);
-    return false;
   }
   const Time since = FindCondition(pass.status, kConditionResizing)->last_transition_time.value();
   const auto& checkpoints = pass.status.checkpoints;
   const bool saved = !checkpoints.empty() && checkpoints.front().time > since;
   const Time ends = since + pass.in.settings.drain_timeout;
   if (!saved && pass.now < ends) {
+    // Each pass says so again: the operator that said it first may have died before anyone heard.
+    pass.TellMembers(CheckpointNowCommand{.wanted_since = since});
     pass.WakeAt(ends);
     return false;
   }

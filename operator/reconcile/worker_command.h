@@ -8,6 +8,8 @@
 #include <variant>
 #include <vector>
 
+#include "common/clock.h"
+
 namespace ringmaster::reconcile {
 
 struct RoundMember {
@@ -44,7 +46,9 @@ struct DrainCommand {
 };
 
 // Checkpoint at the next common step boundary and go on.
-struct CheckpointNowCommand {};
+struct CheckpointNowCommand {
+  Time wanted_since;  // tells this wish from the next: it may be told any number of times
+};
 
 // Leave now, without a checkpoint.
 struct StopCommand {

@@ -334,6 +334,10 @@ void Registry::Send(const kube::ObjectKey& key, const std::string& pod_uid,
     ForgetShardsUpTo(committed->checkpoint.step, worker.view);
   Stream* stream = worker.stream == 0 ? nullptr : Find(worker.stream);
   if (stream == nullptr) return;
+  if (const auto* now = std::get_if<reconcile::CheckpointNowCommand>(&command)) {
+    if (stream->checkpoint_wanted == now->wanted_since) return;
+    stream->checkpoint_wanted = now->wanted_since;
+  }
   const v1::ToWorker message = CommandMessage(command);
   if (IsFinal(command)) {
     std::string bytes = message.SerializeAsString();

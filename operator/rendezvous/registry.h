@@ -110,7 +110,8 @@ class Registry : public manager::WorkerLink {
     bool greeted = false;                    // has sent its Hello
     std::optional<WorkerIdentity> identity;  // once accepted
     std::int64_t told_round = 0;
-    std::string final_command;  // the last Drain or Stop, which is not repeated
+    std::string final_command;              // the last Drain or Stop, which is not repeated
+    std::optional<Time> checkpoint_wanted;  // likewise: the last CheckpointNow's
   };
   struct Worker {
     reconcile::WorkerView view;

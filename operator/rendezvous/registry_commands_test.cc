@@ -66,13 +66,21 @@ TEST_F(RegistryTest, GivesARoundTheSameKeyAfterARestart) {
             after.down->messages[1].command().round().key());
 }
 
-TEST_F(RegistryTest, SendsADrainOnceAndACheckpointAsOftenAsAsked) {
+TEST_F(RegistryTest, SendsADrainAndEachWishForACheckpointOnceOnAStream) {
+  const reconcile::CheckpointNowCommand first{.wanted_since = clock_.Now()};
+  const reconcile::CheckpointNowCommand next{.wanted_since = clock_.Now() + Duration(1)};
   const Line line = Join("u0");
   for (int i = 0; i < 2; ++i) {
     registry_.Send(kJob, "u0", reconcile::DrainCommand{"suspended"});
-    registry_.Send(kJob, "u0", reconcile::CheckpointNowCommand{});
+    registry_.Send(kJob, "u0", first);
   }
+  EXPECT_THAT(line.down->Story(), ElementsAre("accepted", "drain", "checkpoint"));
+  registry_.Send(kJob, "u0", next);
   EXPECT_THAT(line.down->Story(), ElementsAre("accepted", "drain", "checkpoint", "checkpoint"));
+  registry_.Closed(line.id);
+  const Line again = Join("u0");
+  registry_.Send(kJob, "u0", next);
+  EXPECT_THAT(again.down->Story(), ElementsAre("accepted", "checkpoint"));
 }
 
 }  // namespace

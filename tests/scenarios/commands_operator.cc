@@ -44,10 +44,17 @@ absl::Status Fail(Runner& runner, const Command& command, std::string*) {
   return absl::OkStatus();
 }
 
-// kill call=<n>
-// The operator dies just before the n-th change that it makes from now.
+// kill [after] call=<n>
+// The operator dies just before the n-th change that it makes from now, or right after it.
 absl::Status Kill(Runner& runner, const Command& command, std::string*) {
-  runner.world().client().DieAtCall(static_cast<int>(command.Number("call", 1)));
+  const int call = static_cast<int>(command.Number("call", 1));
+  if (command.words == std::vector<std::string>{"after"}) {
+    runner.world().client().DieAfterCall(call);
+  } else if (command.words.empty()) {
+    runner.world().client().DieBeforeCall(call);
+  } else {
+    return absl::InvalidArgumentError("kill [after] call=<n>");
+  }
   return absl::OkStatus();
 }
 
@@ -70,6 +77,15 @@ absl::Status GangScheduler(Runner& runner, const Command& command, std::string*)
   return absl::InvalidArgumentError(fmt::format("no gang scheduler {}", command.words[0]));
 }
 
+// status-interval <seconds>
+// The operator starts anew, and writes a status that says nothing new no more often than this, as
+// it does on a cluster: then a new job's pods may also come before its first status.
+absl::Status StatusInterval(Runner& runner, const Command& command, std::string*) {
+  const double seconds = std::strtod(command.words.at(0).c_str(), nullptr);
+  runner.world().SetStatusInterval(Duration(static_cast<std::int64_t>(seconds * 1e6)));
+  return absl::OkStatus();
+}
+
 // expire
 // The store forgets its history: every watch answers 410 Gone, and the caches are listed anew.
 absl::Status Expire(Runner& runner, const Command&, std::string*) {
@@ -79,8 +95,9 @@ absl::Status Expire(Runner& runner, const Command&, std::string*) {
 
 // What must be the same whatever happened to the operator on the way.
 std::string EndState(Runner& runner) {
-  const absl::StatusOr<kube::Json> job = runner.Job();
-  std::string text = job.ok() ? RenderStatus(*job) : "no job\n";
+  const auto jobs = runner.world().api().List(kube::kTrainingJob, runner.job().ns, {});
+  std::string text = jobs.ok() && !jobs->items.empty() ? "" : "no job\n";
+  for (const kube::ObjectPtr& job : jobs->items) text += RenderStatus(*job);
   text += RenderPods(runner.Pods());
   for (const auto& [pod, times] : runner.world().client().created()) {
     if (times != 1) text += fmt::format("BROKEN: {} was created {} times\n", pod, times);
@@ -94,13 +111,23 @@ absl::Status RunAll(Runner& runner, const std::string& script) {
   return absl::OkStatus();
 }
 
+using Fate = void (*)(testing::RecordingClient& client, int n);
+
+void Undisturbed(testing::RecordingClient&, int) {}
+void DiesBefore(testing::RecordingClient& client, int n) {
+  client.DieBeforeCall(n);
+}
+void DiesAfter(testing::RecordingClient& client, int n) {
+  client.DieAfterCall(n);
+}
+
 // A world in which everything up to now has happened again, and then the script with an operator
-// that dies before the n-th change. Whether it did is in `died`.
+// that meets its fate at the n-th change. Whether it did is in `died`.
 absl::StatusOr<std::string> Replay(const std::vector<Command>& history, const std::string& script,
-                                   int n, bool* died) {
+                                   Fate fate, int n, bool* died) {
   Runner runner;
   for (const Command& command : history) (void)runner.Execute(command);
-  if (n > 0) runner.world().client().DieAtCall(n);
+  fate(runner.world().client(), n);
   RM_ASSIGN_OR_RETURN(const std::vector<Command> commands, ParseCommands(script));
   *died = false;
   for (const Command& command : commands) {
@@ -116,22 +143,27 @@ absl::StatusOr<std::string> Replay(const std::vector<Command>& history, const st
 // crash-at-each-call
 //   <commands>
 // Plays the commands again and again, each time from the same state and with the operator killed
-// before another of the changes that it makes; it is then started anew and its workers dial in
-// again. Each time the end state must be that of the undisturbed run, and no pod may have been
-// created twice. Prints how many times that was; the commands' effects do not stay.
+// before or right after another of the changes that it makes; it is then started anew and its
+// workers dial in again. Each time the end state must be that of the undisturbed run, and no pod
+// may have been created twice. Prints how many changes that were; the commands' effects do not
+// stay.
 absl::Status CrashAtEachCall(Runner& runner, const Command& command, std::string* output) {
   bool died = false;
   RM_ASSIGN_OR_RETURN(const std::string undisturbed,
-                      Replay(runner.history(), command.input, 0, &died));
+                      Replay(runner.history(), command.input, Undisturbed, 0, &died));
   int n = 0;
   do {
     ++n;
-    RM_ASSIGN_OR_RETURN(const std::string state, Replay(runner.history(), command.input, n, &died));
-    if (state != undisturbed) {
-      *output += fmt::format("killed before call {}:\n{}instead of\n{}", n, state, undisturbed);
+    for (const auto& [when, fate] : {std::pair<const char*, Fate>{"before", DiesBefore},
+                                     std::pair<const char*, Fate>{"after", DiesAfter}}) {
+      RM_ASSIGN_OR_RETURN(const std::string state,
+                          Replay(runner.history(), command.input, fate, n, &died));
+      if (state == undisturbed) continue;
+      *output +=
+          fmt::format("BROKEN: killed {} call {}:\n{}instead of\n{}", when, n, state, undisturbed);
     }
   } while (died);
-  *output += fmt::format("killed at each of {} calls\n{}", n - 1, undisturbed);
+  *output += fmt::format("killed before and after each of {} calls\n{}", n - 1, undisturbed);
   return absl::OkStatus();
 }
 
@@ -144,6 +176,7 @@ void AddOperatorCommands(Handlers& handlers) {
   handlers["kill"] = Kill;
   handlers["restart"] = Restart;
   handlers["gang-scheduler"] = GangScheduler;
+  handlers["status-interval"] = StatusInterval;
   handlers["expire"] = Expire;
   handlers["crash-at-each-call"] = CrashAtEachCall;
 }

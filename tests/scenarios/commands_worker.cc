@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "common/contract.h"
 #include "common/sha256.h"
 #include "common/status.h"
 #include "operator/kube/object.h"
@@ -18,23 +19,29 @@ bool Runs(const kube::Json& pod) {
   return kube::FindString(pod, {"status", "phase"}) == "Running" && !kube::IsDeleting(pod);
 }
 
+// The job that the pod says it is of.
+kube::ObjectKey JobOf(const Runner& runner, const kube::Json& pod) {
+  return {kube::Namespace(pod), kube::Label(pod, contract::kLabelJob).value_or(runner.job().name)};
+}
+
 // Joins the worker of a pod, at an address that follows from the pod's labels.
 void Join(Runner& runner, const kube::Json& pod, const Command& command) {
-  const auto index = kube::Label(pod, "training.ringmaster.dev/index").value_or("0");
-  const absl::StatusOr<kube::Json> job = runner.Job();
+  const auto index = kube::Label(pod, contract::kLabelIndex).value_or("0");
+  const kube::ObjectKey key = JobOf(runner, pod);
+  const absl::StatusOr<kube::Json> job = runner.world().api().Get(kube::kTrainingJob, key);
   const bool native = job.ok() && kube::Find(*job, {"spec", "trainer"}) != nullptr;
   runner.world().workers().Join(
-      {runner.job(), kube::Name(pod), kube::Uid(pod)}, native,
+      {key, kube::Name(pod), kube::Uid(pod)}, native,
       command.Option("address", fmt::format("127.0.0.{}:7473", std::stoi(index) + 1)),
       command.Option("kernels"));
 }
 
 void JoinMany(Runner& runner, const Command& command) {
-  const std::vector<std::string> connected = runner.world().workers().Connected(runner.job());
+  const testing::ScriptedWorkers& workers = runner.world().workers();
   for (const kube::ObjectPtr& pod : runner.Pods()) {
-    const bool joined =
-        std::find(connected.begin(), connected.end(), kube::Name(*pod)) != connected.end();
-    if (Runs(*pod) && !joined) Join(runner, *pod, command);
+    const std::vector<std::string> connected = workers.Connected(JobOf(runner, *pod));
+    const bool joined = std::ranges::find(connected, kube::Name(*pod)) != connected.end();
+    if (Runs(*pod) && !joined && !workers.HasLeft(kube::KeyOf(*pod))) Join(runner, *pod, command);
   }
 }
 
@@ -68,8 +75,9 @@ void FillTrouble(const Command& command, auto& trouble) {
 }
 
 // worker <name|all> <what> [options]: what a worker says, or what becomes of its stream.
-//   join [address=A] [kernels=D]     it dials in: Hello and Ready; `all` joins every running pod
-//                                    that is not connected
+//   join [address=A] [kernels=D]     it dials in: Hello and Ready, and again what it has said that
+//                                    still holds; `all` joins every running pod, of any job, that
+//                                    is not connected and whose program has not ended
 //   lost                             its stream ends; nobody says why
 //   silent                           it says nothing any more, and its stream stays
 //   progress step=N [total=400] [loss=0.5] [epoch=] [rate=] [step-seconds=]

@@ -35,7 +35,7 @@ std::unique_ptr<kube::memory::MemoryStore> OpenStore(const Clock& clock) {
 
 OperatorWorld::OperatorWorld()
     : store_(OpenStore(clock_)),
-      client_(*store_, log_),
+      client_(*store_, log_, /*died=*/[this] { workers_.Reset(); }),
       workers_(clock_, *store_, log_, [this](const kube::ObjectKey& job) {
         if (manager_ != nullptr) manager_->Enqueue(job);
       }) {
@@ -46,6 +46,7 @@ void OperatorWorld::StartOperator() {
   manager::ManagerOptions options;
   options.settings.rendezvous = "127.0.0.1:7471";
   if (gang_ != nullptr) options.gang_apis = {gang_};
+  options.status_interval = status_interval_;
   options.small_caches = true;
   options.parallel_writes = 1;  // so that the order of calls is one
   manager_ = std::make_unique<manager::Manager>(options, client_, workers_, clock_);
@@ -53,6 +54,11 @@ void OperatorWorld::StartOperator() {
 
 void OperatorWorld::ServeGangs(const reconcile::GangApi* api) {
   gang_ = api;
+  RestartOperator();
+}
+
+void OperatorWorld::SetStatusInterval(Duration interval) {
+  status_interval_ = interval;
   RestartOperator();
 }
 

@@ -43,6 +43,8 @@ class OperatorWorld {
   void RestartOperator();
   // The operator is started anew on a cluster that serves this gang API, or none.
   void ServeGangs(const reconcile::GangApi* api);
+  // The operator is started anew, with this least time between statuses that say nothing new.
+  void SetStatusInterval(Duration interval);
   // The store forgets its history, so that every watch has to begin with a list again.
   void ExpireHistory() { store_->ExpireHistory(); }
 
@@ -55,6 +57,7 @@ class OperatorWorld {
   RecordingClient client_;
   ScriptedWorkers workers_;
   const reconcile::GangApi* gang_ = nullptr;
+  Duration status_interval_{};
   std::unique_ptr<manager::Manager> manager_;
 };
 

@@ -42,6 +42,23 @@ std::string CreateLine(const kube::ResourceType& type, const Json& object) {
 
 }  // namespace
 
+// Tells nothing to an operator that is dead.
+class RecordingClient::Stream : public kube::WatchStream {
+ public:
+  Stream(std::unique_ptr<kube::WatchStream> inner, const RecordingClient& client)
+      : inner_(std::move(inner)), client_(client) {}
+
+  absl::StatusOr<kube::WatchEvent> Next(std::chrono::milliseconds timeout) override {
+    if (client_.dead()) return Dead();
+    return inner_->Next(timeout);
+  }
+  void Stop() override { inner_->Stop(); }
+
+ private:
+  const std::unique_ptr<kube::WatchStream> inner_;
+  const RecordingClient& client_;
+};
+
 void RecordingClient::FailCall(int n, absl::Status error, bool answer_lost) {
   fail_at_ = calls_ + n;
   error_ = std::move(error);
@@ -50,16 +67,21 @@ void RecordingClient::FailCall(int n, absl::Status error, bool answer_lost) {
 
 void RecordingClient::Revive() {
   dead_ = false;
-  die_at_ = 0;
+  die_before_ = die_after_ = 0;
+}
+
+void RecordingClient::Die(const std::string& line, const char* when) {
+  dead_ = true;
+  log_ += fmt::format("{}  -- killed {} it\n", line, when);
+  died_();
 }
 
 template <typename Call>
 auto RecordingClient::Change(const std::string& line, Call call) -> decltype(call()) {
   if (dead_) return Dead();
   ++calls_;
-  if (calls_ == die_at_) {
-    dead_ = true;
-    log_ += fmt::format("{}  -- killed before it\n", line);
+  if (calls_ == die_before_) {
+    Die(line, "before");
     return Dead();
   }
   if (calls_ == fail_at_) {
@@ -68,6 +90,10 @@ auto RecordingClient::Change(const std::string& line, Call call) -> decltype(cal
     return error_;
   }
   auto result = call();
+  if (calls_ == die_after_) {
+    Die(line, "after");
+    return Dead();
+  }
   const absl::Status status = StatusOf(result);
   log_ += status.ok() ? line + "\n" : fmt::format("{}  -- {}\n", line, Message(status));
   return result;
@@ -89,7 +115,8 @@ absl::StatusOr<kube::ObjectList> RecordingClient::List(const kube::ResourceType&
 absl::StatusOr<std::unique_ptr<kube::WatchStream>> RecordingClient::Watch(
     const kube::ResourceType& type, std::string_view ns, const kube::WatchOptions& options) {
   if (dead_) return Dead();
-  return inner_.Watch(type, ns, options);
+  RM_ASSIGN_OR_RETURN(auto inner, inner_.Watch(type, ns, options));
+  return std::make_unique<Stream>(std::move(inner), *this);
 }
 
 absl::StatusOr<Json> RecordingClient::Create(const kube::ResourceType& type, const Json& object) {

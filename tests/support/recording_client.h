@@ -6,6 +6,7 @@
 #ifndef RINGMASTER_TESTS_SUPPORT_RECORDING_CLIENT_H_
 #define RINGMASTER_TESTS_SUPPORT_RECORDING_CLIENT_H_
 
+#include <functional>
 #include <map>
 #include <string>
 
@@ -15,15 +16,18 @@ namespace ringmaster::testing {
 
 class RecordingClient : public kube::Client {
  public:
-  // `inner` must outlive this. Lines are appended to `log`.
-  RecordingClient(kube::Client& inner, std::string& log) : inner_(inner), log_(log) {}
+  // `inner` must outlive this. Lines are appended to `log`; `died` is told when the operator has.
+  RecordingClient(kube::Client& inner, std::string& log, std::function<void()> died)
+      : inner_(inner), log_(log), died_(std::move(died)) {}
 
   // The n-th change from now (1 is the next) fails with `error` and does nothing; where
   // `answer_lost` is set it is made, and only the answer is an error.
   void FailCall(int n, absl::Status error, bool answer_lost);
-  // The n-th change from now is not made, and nothing after it is, reads included: the operator has
-  // died. Until Revive.
-  void DieAtCall(int n) { die_at_ = calls_ + n; }
+  // The operator dies at the n-th change from now: before it, so that it is not made, or after it,
+  // so that nobody hears that it was. Nothing is answered from then on, and watches tell nothing
+  // more, until Revive.
+  void DieBeforeCall(int n) { die_before_ = calls_ + n; }
+  void DieAfterCall(int n) { die_after_ = calls_ + n; }
   bool dead() const { return dead_; }
   void Revive();
 
@@ -52,16 +56,21 @@ class RecordingClient : public kube::Client {
                       const kube::DeleteOptions& options) override;
 
  private:
+  class Stream;
+
+  void Die(const std::string& line, const char* when);
   // Runs one change under the failure that is due, and prints what came of it.
   template <typename Call>
   auto Change(const std::string& line, Call call) -> decltype(call());
 
   kube::Client& inner_;
   std::string& log_;
+  const std::function<void()> died_;
   std::map<std::string, int> created_;
   int calls_ = 0;
   int fail_at_ = 0;
-  int die_at_ = 0;
+  int die_before_ = 0;
+  int die_after_ = 0;
   bool answer_lost_ = false;
   bool dead_ = false;
   absl::Status error_;

@@ -64,18 +64,22 @@ class ScriptedWorkers::Line : public rendezvous::Downstream {
     if (message.command().has_round()) {
       rounds_.push_back(message.command().round());
     } else {
+      committed_ =
+          std::max(committed_, message.command().checkpoint_committed().checkpoint().step());
       log_ += fmt::format("tell {}: {}\n", pod_, Describe(message.command()));
     }
   }
   void End(const absl::Status&) override { ended_ = true; }
 
   std::vector<v1::Round> TakeRounds() { return std::exchange(rounds_, {}); }
+  std::int64_t committed() const { return committed_; }  // a checkpoint's step; 0 for none
   bool ended() const { return ended_; }
 
  private:
   const std::string pod_;
   std::string& log_;
   std::vector<v1::Round> rounds_;
+  std::int64_t committed_ = 0;
   bool ended_ = false;
 };
 
@@ -114,13 +118,24 @@ void ScriptedWorkers::Join(const rendezvous::WorkerIdentity& identity, bool nati
   worker.stream = registry_->Opened(worker.line, "script");
   SayHello(worker, native, address);
   if (older != 0) registry_->Closed(older);
+  if (!kernels_digest.empty()) worker.kernels_digest = kernels_digest;
   if (native) {
+    v1::Event ready;
+    ready.mutable_ready()->set_address(address);
+    ready.mutable_ready()->set_kernels_digest(worker.kernels_digest);
+    worker.outbox.Add(std::move(ready));
+  }
+  worker.outbox.Rewind();
+  TellAll(worker);
+  Settle();
+}
+
+void ScriptedWorkers::TellAll(Worker& worker) {
+  while (const std::optional<v1::Event> event = worker.outbox.Next()) {
     v1::FromWorker message;
-    message.mutable_event()->mutable_ready()->set_address(address);
-    message.mutable_event()->mutable_ready()->set_kernels_digest(kernels_digest);
+    *message.mutable_event() = *event;
     registry_->Received(worker.stream, message);
   }
-  Settle();
 }
 
 void ScriptedWorkers::SayHello(const Worker& worker, bool native, const std::string& address) {
@@ -166,10 +181,10 @@ absl::Status ScriptedWorkers::Say(const kube::ObjectKey& pod, const v1::Event& e
     return absl::FailedPreconditionError(
         fmt::format("the worker of {} is not connected, or silent", pod.name));
   }
-  v1::FromWorker message;
-  *message.mutable_event() = event;
-  registry_->Received(worker->stream, message);
-  if (event.has_exited()) registry_->HalfClosed(worker->stream);
+  worker->outbox.Add(event);
+  TellAll(*worker);
+  worker->left = event.has_exited();
+  if (worker->left) registry_->HalfClosed(worker->stream);
   Settle();
   return absl::OkStatus();
 }
@@ -186,6 +201,11 @@ std::vector<std::string> ScriptedWorkers::Connected(const kube::ObjectKey& job) 
       pods.push_back(pod.name);
   }
   return pods;
+}
+
+bool ScriptedWorkers::HasLeft(const kube::ObjectKey& pod) const {
+  const auto found = workers_.find(pod);
+  return found != workers_.end() && found->second.left;
 }
 
 void ScriptedWorkers::BuryTheDead() {
@@ -213,10 +233,12 @@ void ScriptedWorkers::Settle() {
     for (v1::Round& round : worker.line->TakeRounds()) {
       if (!worker.silent) {
         worker.round = std::max<std::int64_t>(worker.round, round.number());
+        worker.outbox.EnterRound(worker.round);
         SendHeartbeat(worker);
       }
       told.push_back(std::move(round));
     }
+    worker.outbox.ForgetShardsUpTo(worker.line->committed());
     if (worker.line->ended()) HangUp(worker);
   }
   if (!told.empty()) log_ += fmt::format("{}\n", DescribeRound(std::move(told)));
@@ -234,6 +256,7 @@ void ScriptedWorkers::Announce(const kube::ObjectKey& job, const reconcile::Anno
 void ScriptedWorkers::Send(const kube::ObjectKey& job, const std::string& pod_uid,
                            const reconcile::WorkerCommand& command) {
   registry_->Send(job, pod_uid, command);
+  Settle();
 }
 
 void ScriptedWorkers::Forget(const kube::ObjectKey& job) {

@@ -2,9 +2,10 @@
 // program's own rendezvous (operator/rendezvous), which says who may join, who is lost, and who is
 // told what, and they print what they are told.
 //
-// A worker remembers what a launcher does, the round that it is in, takes each new round at once,
-// and sends heartbeats while time passes, until its pod has ended or the script says otherwise. Not
-// thread-safe.
+// A worker remembers what a launcher does: the round that it is in, and what the operator must hear
+// of it, which it says again on each new stream (it keeps a launcher's own outbox). It takes each
+// new round at once, and sends heartbeats while time passes, until its pod has ended or the script
+// says otherwise. Not thread-safe.
 #ifndef RINGMASTER_TESTS_SUPPORT_SCRIPTED_WORKERS_H_
 #define RINGMASTER_TESTS_SUPPORT_SCRIPTED_WORKERS_H_
 
@@ -15,6 +16,7 @@
 #include <vector>
 
 #include "common/clock.h"
+#include "launcher/outbox.h"
 #include "operator/kube/client.h"
 #include "operator/manager/worker_link.h"
 #include "operator/rendezvous/pod_verifier.h"
@@ -33,21 +35,24 @@ class ScriptedWorkers : public manager::WorkerLink {
                   std::function<void(const kube::ObjectKey&)> changed);
   ~ScriptedWorkers() override;
 
-  // A worker dials in and says Hello, and Ready where its trainer is ours. Its address is where its
-  // peers reach it.
+  // A worker dials in and says Hello, Ready where its trainer is ours, and again what it has said
+  // before and the operator may not know. Its address is where its peers reach it. One that is
+  // ready already stays so with the kernels that it has, where none are given.
   void Join(const rendezvous::WorkerIdentity& worker, bool native, const std::string& address,
             const std::string& kernels_digest);
   // Its stream breaks.
   void Leave(const kube::ObjectKey& pod);
   // It says nothing more, not even heartbeats, and its stream stays.
   void FallSilent(const kube::ObjectKey& pod);
-  // It says this, and nothing more where its program has ended. kFailedPrecondition where it is not
-  // connected, or silent.
+  // It says this, and leaves for good where its program has ended. kFailedPrecondition where it is
+  // not connected, or silent.
   absl::Status Say(const kube::ObjectKey& pod, const rendezvous::v1::Event& event);
   // The round that it is in, 0 for none.
   std::int64_t RoundOf(const kube::ObjectKey& pod) const;
   // The pods of the job whose workers are connected and not silent, in name order.
   std::vector<std::string> Connected(const kube::ObjectKey& job) const;
+  // Whether the worker of a pod dials in no more: it has said that its program has ended.
+  bool HasLeft(const kube::ObjectKey& pod) const;
 
   // The streams of those whose pods have ended or are gone break: no process holds them any more.
   void BuryTheDead();
@@ -68,6 +73,9 @@ class ScriptedWorkers : public manager::WorkerLink {
     rendezvous::WorkerIdentity identity;
     std::int64_t round = 0;
     bool silent = false;
+    bool left = false;
+    std::string kernels_digest;
+    launcher::Outbox outbox;
     std::shared_ptr<Line> line;  // null while it is not connected
     rendezvous::Registry::StreamId stream = 0;
   };
@@ -76,8 +84,11 @@ class ScriptedWorkers : public manager::WorkerLink {
   Worker* FindConnected(const kube::ObjectKey& pod);
   void SayHello(const Worker& worker, bool native, const std::string& address);
   void SendHeartbeat(const Worker& worker);
+  // Says what this stream has not carried yet.
+  void TellAll(Worker& worker);
   void HangUp(Worker& worker);
-  // What the registry has said is acted upon: rounds are taken, ended streams go.
+  // What the registry has said is acted upon: rounds are taken, ended streams go, and shards of
+  // checkpoints that exist are forgotten.
   void Settle();
 
   const Clock& clock_;
