@@ -1,5 +1,6 @@
 #include "operator/api/salvage.h"
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <variant>

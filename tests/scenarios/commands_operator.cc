@@ -6,7 +6,7 @@
 #include "common/status.h"
 #include "operator/kube/errors.h"
 #include "operator/kube/object.h"
-#include "tests/scenarios/render.h"
+#include "tests/scenarios/crashes.h"
 #include "tests/scenarios/runner.h"
 
 namespace ringmaster::scenarios {
@@ -93,77 +93,17 @@ absl::Status Expire(Runner& runner, const Command&, std::string*) {
   return absl::OkStatus();
 }
 
-// What must be the same whatever happened to the operator on the way.
-std::string EndState(Runner& runner) {
-  const auto jobs = runner.world().api().List(kube::kTrainingJob, runner.job().ns, {});
-  std::string text = jobs.ok() && !jobs->items.empty() ? "" : "no job\n";
-  for (const kube::ObjectPtr& job : jobs->items) text += RenderStatus(*job);
-  text += RenderPods(runner.Pods());
-  for (const auto& [pod, times] : runner.world().client().created()) {
-    if (times != 1) text += fmt::format("BROKEN: {} was created {} times\n", pod, times);
-  }
-  return text;
-}
-
-absl::Status RunAll(Runner& runner, const std::string& script) {
-  RM_ASSIGN_OR_RETURN(const std::vector<Command> commands, ParseCommands(script));
-  for (const Command& command : commands) (void)runner.Execute(command);
-  return absl::OkStatus();
-}
-
-using Fate = void (*)(testing::RecordingClient& client, int n);
-
-void Undisturbed(testing::RecordingClient&, int) {}
-void DiesBefore(testing::RecordingClient& client, int n) {
-  client.DieBeforeCall(n);
-}
-void DiesAfter(testing::RecordingClient& client, int n) {
-  client.DieAfterCall(n);
-}
-
-// A world in which everything up to now has happened again, and then the script with an operator
-// that meets its fate at the n-th change. Whether it did is in `died`.
-absl::StatusOr<std::string> Replay(const std::vector<Command>& history, const std::string& script,
-                                   Fate fate, int n, bool* died) {
-  Runner runner;
-  for (const Command& command : history) (void)runner.Execute(command);
-  fate(runner.world().client(), n);
-  RM_ASSIGN_OR_RETURN(const std::vector<Command> commands, ParseCommands(script));
-  *died = false;
-  for (const Command& command : commands) {
-    (void)runner.Execute(command);
-    if (!runner.world().client().dead()) continue;
-    *died = true;
-    runner.world().RestartOperator();
-    RM_RETURN_IF_ERROR(RunAll(runner, "worker all join\nrun\n"));
-  }
-  return EndState(runner);
-}
-
 // crash-at-each-call
 //   <commands>
 // Plays the commands again and again, each time from the same state and with the operator killed
-// before or right after another of the changes that it makes; it is then started anew and its
-// workers dial in again. Each time the end state must be that of the undisturbed run, and no pod
-// may have been created twice. Prints how many changes that were; the commands' effects do not
-// stay.
+// before or right after another of the changes that it makes (crashes.h). Prints how many changes
+// that were, and the end; the commands' effects do not stay.
 absl::Status CrashAtEachCall(Runner& runner, const Command& command, std::string* output) {
-  bool died = false;
-  RM_ASSIGN_OR_RETURN(const std::string undisturbed,
-                      Replay(runner.history(), command.input, Undisturbed, 0, &died));
-  int n = 0;
-  do {
-    ++n;
-    for (const auto& [when, fate] : {std::pair<const char*, Fate>{"before", DiesBefore},
-                                     std::pair<const char*, Fate>{"after", DiesAfter}}) {
-      RM_ASSIGN_OR_RETURN(const std::string state,
-                          Replay(runner.history(), command.input, fate, n, &died));
-      if (state == undisturbed) continue;
-      *output +=
-          fmt::format("BROKEN: killed {} call {}:\n{}instead of\n{}", when, n, state, undisturbed);
-    }
-  } while (died);
-  *output += fmt::format("killed before and after each of {} calls\n{}", n - 1, undisturbed);
+  RM_ASSIGN_OR_RETURN(const std::vector<Command> commands, ParseCommands(command.input));
+  const Crashes crashes = PlayCrashes(runner.history(), commands, Seconds::kMustBeSame);
+  *output += crashes.broken;
+  *output +=
+      fmt::format("killed before and after each of {} calls\n{}", crashes.calls, crashes.end);
   return absl::OkStatus();
 }
 

@@ -65,11 +65,6 @@ void RecordingClient::FailCall(int n, absl::Status error, bool answer_lost) {
   answer_lost_ = answer_lost;
 }
 
-void RecordingClient::Revive() {
-  dead_ = false;
-  die_before_ = die_after_ = 0;
-}
-
 void RecordingClient::Die(const std::string& line, const char* when) {
   dead_ = true;
   log_ += fmt::format("{}  -- killed {} it\n", line, when);

@@ -29,7 +29,7 @@ class RecordingClient : public kube::Client {
   void DieBeforeCall(int n) { die_before_ = calls_ + n; }
   void DieAfterCall(int n) { die_after_ = calls_ + n; }
   bool dead() const { return dead_; }
-  void Revive();
+  void Revive() { dead_ = false; }
 
   // How often each pod was created, by name: more than once is a bug.
   const std::map<std::string, int>& created() const { return created_; }

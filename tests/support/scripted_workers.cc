@@ -104,20 +104,23 @@ std::unique_ptr<rendezvous::Registry> ScriptedWorkers::MakeRegistry() {
 }
 
 void ScriptedWorkers::Reset() {
-  for (auto& [pod, worker] : workers_) worker.line = nullptr;
+  for (auto& [pod, worker] : workers_) {
+    if (worker.line != nullptr || worker.left) worker.cut = !worker.silent;
+    worker.line = nullptr;
+  }
   registry_ = MakeRegistry();
 }
 
 void ScriptedWorkers::Join(const rendezvous::WorkerIdentity& identity, bool native,
                            const std::string& address, const std::string& kernels_digest) {
   Worker& worker = workers_[{identity.job.ns, identity.pod}];
-  const auto older = worker.line == nullptr ? 0 : worker.stream;
-  if (worker.identity.pod_uid != identity.pod_uid) worker = {.identity = identity};
+  if (worker.identity.pod_uid != identity.pod_uid) {
+    HangUp(worker);
+    worker = {.identity = identity};
+  }
+  worker.native = native;
+  worker.address = address;
   worker.silent = false;
-  worker.line = std::make_shared<Line>(identity.pod, log_);
-  worker.stream = registry_->Opened(worker.line, "script");
-  SayHello(worker, native, address);
-  if (older != 0) registry_->Closed(older);
   if (!kernels_digest.empty()) worker.kernels_digest = kernels_digest;
   if (native) {
     v1::Event ready;
@@ -125,6 +128,22 @@ void ScriptedWorkers::Join(const rendezvous::WorkerIdentity& identity, bool nati
     ready.mutable_ready()->set_kernels_digest(worker.kernels_digest);
     worker.outbox.Add(std::move(ready));
   }
+  Dial(worker);
+}
+
+void ScriptedWorkers::DialAgain() {
+  for (auto& [pod, worker] : workers_) {
+    if (worker.cut && HasProcess(pod, worker)) Dial(worker);
+  }
+}
+
+void ScriptedWorkers::Dial(Worker& worker) {
+  const auto older = worker.line == nullptr ? 0 : worker.stream;
+  worker.cut = false;
+  worker.line = std::make_shared<Line>(worker.identity.pod, log_);
+  worker.stream = registry_->Opened(worker.line, "script");
+  SayHello(worker);
+  if (older != 0) registry_->Closed(older);
   worker.outbox.Rewind();
   TellAll(worker);
   Settle();
@@ -138,15 +157,15 @@ void ScriptedWorkers::TellAll(Worker& worker) {
   }
 }
 
-void ScriptedWorkers::SayHello(const Worker& worker, bool native, const std::string& address) {
+void ScriptedWorkers::SayHello(const Worker& worker) {
   v1::FromWorker message;
   v1::Hello& hello = *message.mutable_hello();
   hello.set_namespace_(worker.identity.job.ns);
   hello.set_job(worker.identity.job.name);
   hello.set_pod(worker.identity.pod);
   hello.set_pod_uid(worker.identity.pod_uid);
-  hello.set_native(native);
-  if (!native) hello.set_address(address);
+  hello.set_native(worker.native);
+  if (!worker.native) hello.set_address(worker.address);
   hello.set_round(worker.round);
   registry_->Received(worker.stream, message);
 }
@@ -158,6 +177,7 @@ void ScriptedWorkers::SendHeartbeat(const Worker& worker) {
 }
 
 void ScriptedWorkers::HangUp(Worker& worker) {
+  if (worker.line == nullptr) return;
   worker.line = nullptr;
   registry_->Closed(worker.stream);
 }
@@ -210,12 +230,15 @@ bool ScriptedWorkers::HasLeft(const kube::ObjectKey& pod) const {
 
 void ScriptedWorkers::BuryTheDead() {
   for (auto& [pod, worker] : workers_) {
-    if (worker.line == nullptr) continue;
-    const auto object = api_.Get(kube::kPod, pod);
-    const std::string phase = object.ok() ? kube::FindString(*object, {"status", "phase"}) : "";
-    const bool ended = phase == "Succeeded" || phase == "Failed";
-    if (!object.ok() || kube::Uid(*object) != worker.identity.pod_uid || ended) HangUp(worker);
+    if (worker.line != nullptr && !HasProcess(pod, worker)) HangUp(worker);
   }
+}
+
+bool ScriptedWorkers::HasProcess(const kube::ObjectKey& pod, const Worker& worker) {
+  const auto object = api_.Get(kube::kPod, pod);
+  const std::string phase = object.ok() ? kube::FindString(*object, {"status", "phase"}) : "";
+  const bool ended = phase == "Succeeded" || phase == "Failed";
+  return object.ok() && kube::Uid(*object) == worker.identity.pod_uid && !ended;
 }
 
 void ScriptedWorkers::Beat() {

@@ -40,6 +40,9 @@ class ScriptedWorkers : public manager::WorkerLink {
   // ready already stays so with the kernels that it has, where none are given.
   void Join(const rendezvous::WorkerIdentity& worker, bool native, const std::string& address,
             const std::string& kernels_digest);
+  // Those whose streams the operator's end has broken dial in again, as launchers do; also those
+  // that were about to leave, as long as their pods have not ended.
+  void DialAgain();
   // Its stream breaks.
   void Leave(const kube::ObjectKey& pod);
   // It says nothing more, not even heartbeats, and its stream stays.
@@ -71,10 +74,13 @@ class ScriptedWorkers : public manager::WorkerLink {
   class Line;
   struct Worker {
     rendezvous::WorkerIdentity identity;
+    bool native = false;
+    std::string address;
+    std::string kernels_digest;
     std::int64_t round = 0;
     bool silent = false;
-    bool left = false;
-    std::string kernels_digest;
+    bool left = false;  // for good
+    bool cut = false;   // the operator has gone
     launcher::Outbox outbox;
     std::shared_ptr<Line> line;  // null while it is not connected
     rendezvous::Registry::StreamId stream = 0;
@@ -82,8 +88,12 @@ class ScriptedWorkers : public manager::WorkerLink {
 
   std::unique_ptr<rendezvous::Registry> MakeRegistry();
   Worker* FindConnected(const kube::ObjectKey& pod);
-  void SayHello(const Worker& worker, bool native, const std::string& address);
+  // Opens a stream in place of the one that it may have, says Hello and all that holds.
+  void Dial(Worker& worker);
+  void SayHello(const Worker& worker);
   void SendHeartbeat(const Worker& worker);
+  // Whether the pod is there and has not ended.
+  bool HasProcess(const kube::ObjectKey& pod, const Worker& worker);
   // Says what this stream has not carried yet.
   void TellAll(Worker& worker);
   void HangUp(Worker& worker);
