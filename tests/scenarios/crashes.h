@@ -10,8 +10,8 @@
 
 namespace ringmaster::scenarios {
 
-// Whether the seconds that the status counts must be the same too. What a new operator is told again
-// it dates anew, and a silence begins anew when it listens.
+// Whether the seconds that the status counts must be the same too. What a new operator is told
+// again it dates anew, and a silence begins anew when it listens.
 enum class Seconds { kMustBeSame, kMayDiffer };
 
 struct Crashes {
