@@ -64,6 +64,10 @@ bench-train: configure ## Measure a training step beside PyTorch, which it insta
 	@cmake --build --preset $(PRESET) -j $(JOBS) --target ringmaster-bench-train
 	@RINGMASTER_BIN_DIR=$(CURDIR)/$(BIN) tests/bench/train/bench $(ARGS)
 
+.PHONY: nccl
+nccl: ## Fetch NCCL and CUDA's headers, once, 220 MB; what is built from then on can use GPUs for collectives.
+	@cmake/fetch-nccl
+
 .PHONY: charts
 charts: setup ## Lint the chart, render it in several shapes and pack it into build/charts; fetches helm, Prometheus and its operator, once.
 	@tests/charts/charts

@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "runtime/collectives/accelerator.h"
 #include "runtime/collectives/algorithms/ring.h"
 #include "runtime/collectives/algorithms/tree.h"
 #include "runtime/collectives/operation.h"
@@ -62,10 +63,17 @@ Communicator::Communicator(std::shared_ptr<Transport> transport, std::shared_ptr
       shared_(std::move(shared)),
       selector_(std::move(selector)) {}
 
+Communicator::Shared::Shared() = default;
+Communicator::Shared::~Shared() = default;
+
 Communicator::~Communicator() {
   if (!shared_->queue.HasCallsOf(this)) return;
   Abort("it left while operations that it had started were pending");
   shared_->queue.WaitForCallsOf(this);
+}
+
+void Communicator::Accelerate(std::unique_ptr<Accelerator> accelerator) {
+  shared_->accelerator = std::move(accelerator);
 }
 
 int Communicator::rank() const {
@@ -90,7 +98,13 @@ absl::Status Communicator::Perform(const Scope& scope, const Operation& operatio
     absl::Status status = transport_->Begin(operation, scope);
     if (status.ok()) status = body(*transport_);
     if (status.ok()) status = transport_->Finish();
-    return status.ok() ? status : transport_->Abandon({status, -1});
+    if (status.ok()) return status;
+    // The transport's own errors say where they were found.
+    if (transport_->failure().status.ok()) {
+      status = Annotate(
+          status, fmt::format("rank {} in {}", transport_->round_rank(), operation.Describe()));
+    }
+    return transport_->Abandon({status, -1});
   } catch (const std::bad_alloc&) {
     const int self = transport_->round_rank();
     return transport_->Abandon({absl::ResourceExhaustedError(fmt::format(

@@ -69,6 +69,7 @@ namespace ringmaster::collectives {
 namespace tcp {
 class Listener;
 }
+class Accelerator;
 class Transport;
 struct Operation;
 struct Scope;
@@ -245,6 +246,12 @@ class Communicator {
   // What chooses the algorithm of each operation.
   const Selector& selector() const { return selector_; }
 
+  // From now on the operations of this round, and those of its groups, are the accelerator's as far
+  // as it takes them: it knows how to combine, and they are no Barrier, AllgatherBytes or Run.
+  // Every rank calls it between the same two operations. It is destroyed with the last communicator
+  // of the round. (For nccl.h; a round has one accelerator at most.)
+  void Accelerate(std::unique_ptr<Accelerator> accelerator);
+
   // Fails the communicator with kAborted and this reason, wakes whoever waits in it within 100 ms
   // and tells the peers, who fail with the same reason. No effect if it has failed already.
   void Abort(std::string_view reason);
@@ -262,8 +269,11 @@ class Communicator {
  private:
   // What the communicators of one round share.
   struct Shared {
+    Shared();
+    ~Shared();
     std::mutex running;  // held by the operation in progress
     CallQueue queue;
+    std::unique_ptr<Accelerator> accelerator;
   };
 
   Communicator(std::shared_ptr<Transport> transport, std::shared_ptr<Shared> shared,
@@ -275,6 +285,10 @@ class Communicator {
                        absl::FunctionRef<absl::Status(Transport&)> body);
   absl::Status RunAmong(const Scope& scope, const Operation& operation,
                         absl::FunctionRef<absl::Status(Transport&)> body);
+  // How an operation is done that moves arrays of `bytes`, and where it reduces, by which
+  // reduction.
+  Method MethodFor(OperationKind kind, size_t bytes) const;
+  Method MethodFor(OperationKind kind, Reduction reduction, ConstElements in) const;
   absl::Status CheckPeer(int peer, std::string_view name) const;
   absl::Status CheckRoot(int root, std::string_view name) const;
   // That there is a part for each rank, that this one's has `mine` elements, and all have `all`.

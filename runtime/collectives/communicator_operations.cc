@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "runtime/collectives/accelerator.h"
 #include "runtime/collectives/algorithms/direct.h"
 #include "runtime/collectives/algorithms/ring.h"
 #include "runtime/collectives/algorithms/tree.h"
@@ -68,6 +69,8 @@ std::string TwoLevelsOver(const Method& method) {
 
 // "sum by ring". Made once, for an operation is to cost no more than its messages.
 std::string NoteOf(Reduction reduction, const Method& method) {
+  if (method.accelerator != nullptr)
+    return fmt::format("{} by {}", NameOf(reduction), method.accelerator->name());
   if (method.algorithm == Algorithm::kTwoLevel)
     return fmt::format("{} {}", NameOf(reduction), TwoLevelsOver(method));
   static const auto* const kNotes = [] {
@@ -89,6 +92,20 @@ std::string ToRoot(int root) {
 }
 
 }  // namespace
+
+Method Communicator::MethodFor(OperationKind kind, size_t bytes) const {
+  if (shared_->accelerator == nullptr) return selector_.For(kind, bytes);
+  Method method;
+  method.accelerator = shared_->accelerator.get();
+  return method;
+}
+
+Method Communicator::MethodFor(OperationKind kind, Reduction reduction, ConstElements in) const {
+  const Accelerator* accelerator = shared_->accelerator.get();
+  if (accelerator != nullptr && !accelerator->Combines({reduction, in.type()}))
+    return selector_.For(kind, in.bytes().size());
+  return MethodFor(kind, in.bytes().size());
+}
 
 absl::Status Communicator::CheckRoot(int root, std::string_view name) const {
   if (root >= 0 && root < world()) return absl::OkStatus();
@@ -115,7 +132,7 @@ absl::Status Communicator::Allreduce(Reduction reduction, ConstElements in, Elem
   RM_RETURN_IF_ERROR(SameType(name, in, out));
   RM_RETURN_IF_ERROR(Mismatch(name, "the length of the result is", out.count(), in.count()));
   RM_RETURN_IF_ERROR(Overlap(name, in, out));
-  const Method method = selector_.For(OperationKind::kAllreduce, in.bytes().size());
+  const Method method = MethodFor(OperationKind::kAllreduce, reduction, in);
   const Operation operation{OperationKind::kAllreduce,   in.type(), in.count(),
                             DetailOf(reduction, method), name,      NoteOf(reduction, method)};
   return Run(operation,
@@ -130,11 +147,12 @@ absl::Status Communicator::ReduceScatter(Reduction reduction, ConstElements in,
   const ConstElements part =
       in.Slice(Total(counts.first(static_cast<size_t>(rank()))), out.count());
   if (part.data() != out.data()) RM_RETURN_IF_ERROR(Overlap(name, in, out));
+  const Method method = MethodFor(OperationKind::kReduceScatter, reduction, in);
   const auto code = static_cast<uint64_t>(reduction);
   const Operation operation{OperationKind::kReduceScatter, in.type(), in.count(),
                             HashOf(counts, code),          name,      NameOf(reduction)};
   return Run(operation, [&](Transport& t) {
-    return collectives::ReduceScatter(t, reduction, in, counts, out, segment_bytes());
+    return collectives::ReduceScatter(t, method, reduction, in, counts, out);
   });
 }
 
@@ -146,7 +164,7 @@ absl::Status Communicator::Reduce(Reduction reduction, int root, ConstElements i
     RM_RETURN_IF_ERROR(Mismatch(name, "the length of the result is", out.count(), in.count()));
     RM_RETURN_IF_ERROR(Overlap(name, in, out));
   }
-  const Method method = selector_.For(OperationKind::kReduce, in.bytes().size());
+  const Method method = MethodFor(OperationKind::kReduce, reduction, in);
   const uint64_t detail = static_cast<uint64_t>(root) << 16 | DetailOf(reduction, method);
   const Operation operation{OperationKind::kReduce,
                             in.type(),
@@ -161,11 +179,13 @@ absl::Status Communicator::Reduce(Reduction reduction, int root, ConstElements i
 
 absl::Status Communicator::Broadcast(int root, Elements data, std::string_view name) {
   RM_RETURN_IF_ERROR(CheckRoot(root, name));
-  const Method method = selector_.For(OperationKind::kBroadcast, data.bytes().size());
+  const Method method = MethodFor(OperationKind::kBroadcast, data.bytes().size());
   const uint64_t detail = Digest(&root, sizeof(root), PlanOf(method));
-  const std::string how = method.algorithm == Algorithm::kTwoLevel
-                              ? TwoLevelsOver(method)
-                              : fmt::format("by {}", NameOf(method.algorithm));
+  const std::string how =
+      method.algorithm == Algorithm::kTwoLevel
+          ? TwoLevelsOver(method)
+          : fmt::format("by {}", method.accelerator != nullptr ? method.accelerator->name()
+                                                               : NameOf(method.algorithm));
   const Operation operation{OperationKind::kBroadcast,
                             data.type(),
                             data.count(),
@@ -191,6 +211,8 @@ absl::Status Communicator::Allgather(ConstElements mine, std::span<const size_t>
   std::vector<size_t> bytes(counts.begin(), counts.end());
   for (size_t& size : bytes) size *= mine.element_bytes();
   return Run(operation, [&](Transport& t) {
+    if (Accelerator* accelerator = shared_->accelerator.get(); accelerator != nullptr)
+      return accelerator->Allgather(t, mine, counts, out);
     return RingAllgather(t, mine.bytes(), bytes, out.bytes(), segment_bytes());
   });
 }
@@ -209,6 +231,8 @@ absl::Status Communicator::Gather(int root, ConstElements mine, std::span<const 
   const Operation operation{OperationKind::kGather, mine.type(), total,
                             HashOf(counts, code),   name,        ToRoot(root)};
   return Run(operation, [&](Transport& t) {
+    if (Accelerator* accelerator = shared_->accelerator.get(); accelerator != nullptr)
+      return collectives::Gather(*accelerator, t, root, mine, counts, out);
     return DirectGather(t, root, mine, counts, out, segment_bytes());
   });
 }
@@ -228,6 +252,8 @@ absl::Status Communicator::Scatter(int root, ConstElements in, std::span<const s
   const Operation operation{OperationKind::kScatter, mine.type(), total,
                             HashOf(counts, code),    name,        FromRoot(root)};
   return Run(operation, [&](Transport& t) {
+    if (Accelerator* accelerator = shared_->accelerator.get(); accelerator != nullptr)
+      return collectives::Scatter(*accelerator, t, root, in, counts, mine);
     return DirectScatter(t, root, in, counts, mine, segment_bytes());
   });
 }
@@ -258,6 +284,8 @@ absl::Status Communicator::AllToAll(ConstElements in, std::span<const size_t> se
     std::vector<std::byte> copy;
     if (in.data() == out.data()) copy.assign(in.bytes().begin(), in.bytes().end());
     const ConstElements from = copy.empty() ? in : ConstElements(in.type(), copy);
+    if (Accelerator* accelerator = shared_->accelerator.get(); accelerator != nullptr)
+      return collectives::AllToAll(*accelerator, t, from, send_counts, out, receive_counts);
     RM_RETURN_IF_ERROR(DirectAllToAll(t, from, send_counts, out, receive_counts, segment_bytes()));
     return t.Finish();  // `copy` is being sent from until then
   });

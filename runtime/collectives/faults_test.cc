@@ -117,6 +117,7 @@ class Tripwire final : public Transport {
     wire_.Step();
     return AndStep(inner_->Wait(receipt));
   }
+  absl::Status Look(bool progress) override { return inner_->Look(progress); }
   absl::Status Finish() override {
     wire_.Step();
     return AndStep(inner_->Finish());

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "runtime/collectives/accelerator.h"
 #include "runtime/collectives/communicator.h"
 #include "runtime/collectives/operation.h"
 #include "runtime/collectives/pieces.h"
@@ -54,6 +55,8 @@ absl::Status Communicator::Send(int to, ConstElements data, std::string_view nam
   const std::string note = FromTo(rank(), to);
   const Scope scope{.ranks = std::span(&to, 1)};
   return RunAmong(scope, Transfer(rank(), to, data, name, note), [&](Transport& t) {
+    if (shared_->accelerator != nullptr)
+      return shared_->accelerator->Run(t, {.sends = {{to, data.bytes()}}, .receives = {}});
     SendAll(t, to, data.bytes(), segment_bytes());
     return absl::OkStatus();
   });
@@ -64,6 +67,8 @@ absl::Status Communicator::Receive(int from, Elements data, std::string_view nam
   const std::string note = FromTo(from, rank());
   const Scope scope{.ranks = std::span(&from, 1)};
   return RunAmong(scope, Transfer(from, rank(), data, name, note), [&](Transport& t) {
+    if (shared_->accelerator != nullptr)
+      return shared_->accelerator->Run(t, {.sends = {}, .receives = {{from, data.bytes()}}});
     ReceiveAll(t, from, data.bytes(), segment_bytes());
     return absl::OkStatus();
   });
@@ -94,6 +99,10 @@ absl::Status Communicator::SendReceive(int to, ConstElements out, int from, Elem
   const std::array<int, 2> peers = {to, from};
   const Scope scope{.ranks = peers};
   return RunAmong(scope, operation, [&](Transport& t) {
+    if (shared_->accelerator != nullptr) {
+      return shared_->accelerator->Run(
+          t, {.sends = {{to, out.bytes()}}, .receives = {{from, in.bytes()}}});
+    }
     ReceiveAll(t, from, in.bytes(), segment_bytes());
     SendAll(t, to, out.bytes(), segment_bytes());
     return absl::OkStatus();

@@ -6,6 +6,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "common/status.h"
+#include "runtime/collectives/accelerator.h"
 #include "runtime/collectives/algorithms/direct.h"
 #include "runtime/collectives/algorithms/direct_reduce.h"
 #include "runtime/collectives/algorithms/doubling.h"
@@ -76,6 +77,8 @@ absl::Status AllreduceOverTrees(Transport& transport, const Method& method, cons
 
 absl::Status AllreducePlain(Transport& transport, const Method& method, const Combiner& combine,
                             ConstElements in, Elements out) {
+  if (method.accelerator != nullptr)
+    return method.accelerator->Allreduce(transport, combine, in, out);
   if (transport.world() == 1) {
     Copy(in, out);
     return absl::OkStatus();
@@ -97,9 +100,10 @@ absl::Status AllreducePlain(Transport& transport, const Method& method, const Co
   }
 }
 
-absl::Status ReduceScatterPlain(Transport& transport, const Combiner& combine, ConstElements in,
-                                std::span<const size_t> counts, Elements out,
-                                size_t segment_bytes) {
+absl::Status ReduceScatterPlain(Transport& transport, const Method& method, const Combiner& combine,
+                                ConstElements in, std::span<const size_t> counts, Elements out) {
+  if (method.accelerator != nullptr)
+    return method.accelerator->ReduceScatter(transport, combine, in, counts, out);
   const std::vector<Piece> chunks = PartsOf(counts);
   const Piece mine = chunks[static_cast<size_t>(transport.rank())];
   if (transport.world() == 1) {
@@ -108,7 +112,7 @@ absl::Status ReduceScatterPlain(Transport& transport, const Combiner& combine, C
   }
   std::vector<std::byte> memory(in.bytes().size());
   const Elements work(in.type(), memory);
-  RM_RETURN_IF_ERROR(RingReduceScatter(transport, combine, in, chunks, work, segment_bytes));
+  RM_RETURN_IF_ERROR(RingReduceScatter(transport, combine, in, chunks, work, method.segment_bytes));
   RM_RETURN_IF_ERROR(transport.Finish());
   Copy(work.Slice(mine.offset, mine.count), out);
   return absl::OkStatus();
@@ -122,14 +126,15 @@ absl::Status ReduceAndGather(Transport& transport, const Method& method, const C
     counts.push_back(SliceOf(in.count(), transport.world(), rank).count);
   std::vector<std::byte> memory(counts[static_cast<size_t>(transport.rank())] * in.element_bytes());
   const Elements mine(in.type(), memory);
-  RM_RETURN_IF_ERROR(
-      ReduceScatterPlain(transport, combine, in, counts, mine, method.segment_bytes));
+  RM_RETURN_IF_ERROR(ReduceScatterPlain(transport, method, combine, in, counts, mine));
   RM_RETURN_IF_ERROR(DirectGather(transport, root, mine, counts, out, method.segment_bytes));
   return transport.Finish();
 }
 
 absl::Status ReducePlain(Transport& transport, const Method& method, const Combiner& combine,
                          int root, ConstElements in, Elements out) {
+  if (method.accelerator != nullptr)
+    return method.accelerator->Reduce(transport, combine, root, in, out);
   if (transport.world() == 1) {
     Copy(in, out);
     return absl::OkStatus();
@@ -157,10 +162,10 @@ absl::Status Allreduce(Transport& transport, const Method& method, Reduction red
   return reduction == Reduction::kAverage ? Average(transport, in, out, run) : run(in, out);
 }
 
-absl::Status ReduceScatter(Transport& transport, Reduction reduction, ConstElements in,
-                           std::span<const size_t> counts, Elements out, size_t segment_bytes) {
+absl::Status ReduceScatter(Transport& transport, const Method& method, Reduction reduction,
+                           ConstElements in, std::span<const size_t> counts, Elements out) {
   const auto run = [&](ConstElements from, Elements to) {
-    return ReduceScatterPlain(transport, {reduction, from.type()}, from, counts, to, segment_bytes);
+    return ReduceScatterPlain(transport, method, {reduction, from.type()}, from, counts, to);
   };
   return reduction == Reduction::kAverage ? Average(transport, in, out, run) : run(in, out);
 }
@@ -175,6 +180,7 @@ absl::Status Reduce(Transport& transport, const Method& method, Reduction reduct
 }
 
 absl::Status Broadcast(Transport& transport, const Method& method, int root, Elements data) {
+  if (method.accelerator != nullptr) return method.accelerator->Broadcast(transport, root, data);
   const std::vector<Tree> trees = TreesFrom(method, root, transport);
   return TreeBroadcast(transport, trees, data,
                        PieceBytes(method, trees.size(), data.bytes().size()));

@@ -22,8 +22,8 @@ absl::Status Allreduce(Transport& transport, const Method& method, Reduction red
 
 // counts[r] elements of the result go to rank r: `out` has counts[rank], and may be that part of
 // `in`.
-absl::Status ReduceScatter(Transport& transport, Reduction reduction, ConstElements in,
-                           std::span<const size_t> counts, Elements out, size_t segment_bytes);
+absl::Status ReduceScatter(Transport& transport, const Method& method, Reduction reduction,
+                           ConstElements in, std::span<const size_t> counts, Elements out);
 
 // `out` is written to on rank `root` alone, and may be `in` there.
 absl::Status Reduce(Transport& transport, const Method& method, Reduction reduction, int root,

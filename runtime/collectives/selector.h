@@ -17,12 +17,16 @@
 
 namespace ringmaster::collectives {
 
-// How one operation is done. `nodes` belongs to the selector.
+class Accelerator;
+
+// How one operation is done. `nodes` belongs to the selector; where there is an accelerator it does
+// the whole of it, and the rest says nothing.
 struct Method {
   Algorithm algorithm = Algorithm::kAuto;
   Algorithm between = Algorithm::kAuto;  // two-level allreduce: the algorithm between the nodes
   size_t segment_bytes = 0;
   const NodeMap* nodes = nullptr;
+  Accelerator* accelerator = nullptr;
 };
 
 class Selector {

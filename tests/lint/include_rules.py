@@ -47,6 +47,7 @@ VENDORS = {
     r"<CLI/": ["cli/", "operator/main.cc", "launcher/main.cc", "runtime/train/main.cc", "runtime/collectives/bench/main.cc", "runtime/collectives/explain/main.cc",
                "runtime/train/bench/main.cc", "runtime/train/plot/main.cc"],
     r"<grpcpp/|\.grpc\.pb\.h": ["operator/rendezvous/", "launcher/", "tests/", "proto/"],
+    r"<nccl\.h|<cuda": ["runtime/collectives/nccl/"],
     r"<mpi\.h": ["runtime/collectives/transport/mpi/", "tests/bench/"],
     r"<omp\.h": ["runtime/device/", "runtime/kernels/"],
 }

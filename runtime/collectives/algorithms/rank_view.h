@@ -27,6 +27,7 @@ class RankView final : public Transport {
   int rank() const override { return rank_; }
   int world() const override { return static_cast<int>(ranks_.size()); }
   uint64_t round() const override { return transport_.round(); }
+  int RoundRankOf(int rank) const override { return transport_.RoundRankOf(Of(rank)); }
   absl::Status Begin(const Operation& operation, const Scope& scope) override {
     return transport_.Begin(operation, scope);
   }
@@ -41,6 +42,7 @@ class RankView final : public Transport {
     return transport_.PostCombine(Of(peer), combining);
   }
   absl::Status Wait(Receipt receipt) override { return transport_.Wait(receipt); }
+  absl::Status Look(bool progress) override { return transport_.Look(progress); }
   absl::Status Finish() override { return transport_.Finish(); }
   absl::Status Fail(Failure failure) override { return transport_.Fail(std::move(failure)); }
   absl::Status Abandon(Failure failure) override { return transport_.Abandon(std::move(failure)); }

@@ -1,4 +1,5 @@
 // The benchmark's text, and the program itself: that ranks meet, verify and print.
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -14,6 +15,7 @@
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 
+#include "common/contract.h"
 #include "runtime/collectives/bench/hosts.h"
 #include "runtime/collectives/bench/measure.h"
 #include "runtime/collectives/bench/pattern.h"
@@ -24,9 +26,11 @@
 namespace ringmaster::collectives::bench {
 namespace {
 
+using ::testing::AnyOf;
 using ::testing::ContainsRegex;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 MATCHER_P2(IsPoint, bytes, iterations, "") {
   return arg.bytes == static_cast<size_t>(bytes) && arg.iterations == iterations;
@@ -222,6 +226,19 @@ TEST(BenchProgramTest, MeasuresEncryptedConnections) {
   EXPECT_THAT(RunProgram(flags + " --json").output, HasSubstr(R"("transport":"tcp","tls":true)"));
 }
 
+// No machine has so many GPUs.
+TEST(BenchProgramTest, SaysOnceWhatNcclLacks) {
+  const Ended run = RunProgram("--transport nccl --ranks 64");
+  EXPECT_TRUE(run.code == contract::kExitFailure || run.code == contract::kExitBadConfig)
+      << run.code;
+  EXPECT_THAT(run.output, StartsWith("--transport nccl: "));
+  EXPECT_THAT(run.output,
+              AnyOf(HasSubstr("missing: the NVIDIA driver (libcuda.so.1"),
+                    HasSubstr("missing: NCCL (libnccl.so.2"), HasSubstr("offers no GPU"),
+                    HasSubstr("64 ranks need a GPU each"), HasSubstr("built without NCCL")));
+  EXPECT_EQ(std::ranges::count(run.output, '\n'), 1) << run.output;
+}
+
 // The process of `rank` among the children of the benchmark `parent`.
 pid_t ProcessOf(pid_t parent, int rank) {
   const std::string wanted = fmt::format("--rank{}{}", '\0', rank) + '\0';
@@ -276,7 +293,7 @@ TEST(BenchProgramTest, SaysWhichFlagIsWrong) {
   for (const char* arguments :
        {"--min 4Q", "--op dance", "--ranks 0", "--min 8 --max 4", "--transport carrier-pigeon",
         "surplus", "--type quarter", "--redop xor", "--ranks 2 --root 2", "--sizes 4:0",
-        "--timeout 0", "--hosts x"}) {
+        "--timeout 0", "--hosts x", "--transport nccl --tls"}) {
     const Ended run = RunProgram(arguments);
     EXPECT_EQ(run.code, 64) << arguments << ": " << run.output;
     EXPECT_NE(run.output, "");

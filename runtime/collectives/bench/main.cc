@@ -17,6 +17,7 @@
 #include "runtime/collectives/bench/measure.h"
 #include "runtime/collectives/bench/workload.h"
 #include "runtime/collectives/local/processes.h"
+#include "runtime/collectives/nccl/nccl.h"
 #include "runtime/collectives/transport/tcp/listener.h"
 
 namespace ringmaster::collectives::bench {
@@ -25,6 +26,7 @@ namespace {
 constexpr int kMaxRanks = 64;
 constexpr int kMaxShards = 1024;
 constexpr int kNoRank = -1;
+constexpr char kNccl[] = "nccl";
 
 int Fail(const absl::Status& status, const std::string& who) {
   fmt::print(stderr, "{}{}\n", who, Message(status));
@@ -67,6 +69,8 @@ absl::Status RunRank(const Options& options, int rank) {
   RM_ASSIGN_OR_RETURN(round.algorithm, AlgorithmFromEnvironment());
   RM_ASSIGN_OR_RETURN(const auto communicator, Communicator::Create(round, *listener));
   RM_RETURN_IF_ERROR(communicator->Fit());
+  if (options.transport == kNccl)
+    RM_RETURN_IF_ERROR(nccl::Attach(*communicator, round.operation_timeout));
   RM_RETURN_IF_ERROR(MeasureAll(*communicator, options));
   return communicator->Barrier("end");
 }
@@ -114,8 +118,9 @@ void Declare(CLI::App& app, Flags& flags) {
       "These sizes, instead of min, max and factor, each with its own number of calls or "
       "without: 4:1000,64K,16M:5.");
   app.add_option("--transport", options.transport,
-                 "auto (shared memory between ranks of one machine), tcp or shm.")
-      ->check(CLI::IsMember({"auto", "tcp", "shm"}));
+                 "auto (shared memory between ranks of one machine), tcp, shm, or nccl (a GPU for "
+                 "each rank, and the connections of auto beside it).")
+      ->check(CLI::IsMember({"auto", "tcp", "shm", kNccl}));
   app.add_flag("--tls", options.tls, "Encrypts the connections. Shared memory is not encrypted.");
   app.add_option("--timeout", options.timeout_seconds,
                  "Seconds that a rank may be silent or stopped before the run ends; 60.")
@@ -125,6 +130,17 @@ void Declare(CLI::App& app, Flags& flags) {
                  "every host gets as many ranks as the others, neighbours together.");
   app.add_flag("--json", options.json, "One JSON object instead of the table.");
   app.add_option("--rank", flags.rank)->group("");  // of the processes that this one starts
+}
+
+// That NCCL can do what is asked for, found out once instead of by every rank.
+absl::Status CheckNccl(const Options& options) {
+  if (options.transport != kNccl) return absl::OkStatus();
+  const absl::StatusOr<int> devices = nccl::CountDevices();
+  if (!devices.ok()) return Annotate(devices.status(), "--transport nccl");
+  if (*devices >= options.ranks) return absl::OkStatus();
+  return absl::FailedPreconditionError(fmt::format(
+      "--transport nccl: {} ranks need a GPU each, and this machine shows {}; lower --ranks",
+      options.ranks, *devices));
 }
 
 int Main(int argc, char** argv) {
@@ -157,10 +173,15 @@ int Main(int argc, char** argv) {
                flags.options.ranks);
     return contract::kExitUsage;
   }
+  if (flags.options.tls && flags.options.transport == kNccl) {
+    fmt::print(stderr, "--tls: NCCL's own connections cannot be encrypted\n");
+    return contract::kExitUsage;
+  }
   if (flags.rank != kNoRank) {
     const absl::Status status = RunRank(flags.options, flags.rank);
     return status.ok() ? contract::kExitOk : Fail(status, fmt::format("rank {}: ", flags.rank));
   }
+  if (const absl::Status nccl = CheckNccl(flags.options); !nccl.ok()) return Fail(nccl, "");
   const auto ended =
       local::RunRanks(flags.options.ranks, std::vector<std::string>(argv, argv + argc),
                       std::chrono::seconds(flags.options.timeout_seconds));

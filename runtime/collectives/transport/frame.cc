@@ -9,14 +9,14 @@
 namespace ringmaster::collectives {
 namespace {
 
-constexpr uint32_t kMagic = 0x31464d52;  // "RMF1"
+constexpr uint32_t kFrameMagic = 0x31464d52;  // "RMF1"
 
 }  // namespace
 
 FrameHeaderBytes EncodeFrameHeader(const FrameHeader& header) {
   FrameHeaderBytes bytes{};
   WireWriter writer(bytes);
-  writer.Put(kMagic);
+  writer.Put(kFrameMagic);
   writer.Put(static_cast<uint32_t>(header.type));
   writer.Put(header.round);
   writer.Put(header.sequence);
@@ -27,7 +27,8 @@ FrameHeaderBytes EncodeFrameHeader(const FrameHeader& header) {
 
 absl::StatusOr<FrameHeader> DecodeFrameHeader(const FrameHeaderBytes& bytes) {
   WireReader reader(bytes);
-  if (reader.Get<uint32_t>() != kMagic) return absl::DataLossError("what it sent is not a frame");
+  if (reader.Get<uint32_t>() != kFrameMagic)
+    return absl::DataLossError("what it sent is not a frame");
   const uint32_t type = reader.Get<uint32_t>();
   if (type < static_cast<uint32_t>(FrameType::kOperation) ||
       type > static_cast<uint32_t>(FrameType::kCircle)) {

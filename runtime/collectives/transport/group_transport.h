@@ -26,7 +26,7 @@ class GroupTransport final : public Transport {
   int rank() const override { return rank_; }
   int world() const override { return static_cast<int>(members_.size()); }
   uint64_t round() const override { return parent_->round(); }
-  int round_rank() const override { return parent_->round_rank(); }
+  int RoundRankOf(int rank) const override { return parent_->RoundRankOf(Map(rank)); }
 
   absl::Status Begin(const Operation& operation, const Scope& scope) override;
   void Connect(int peer) override { parent_->Connect(Map(peer)); }
@@ -40,6 +40,7 @@ class GroupTransport final : public Transport {
     return parent_->PostCombine(Map(peer), combining);
   }
   absl::Status Wait(Receipt receipt) override { return parent_->Wait(receipt); }
+  absl::Status Look(bool progress) override { return parent_->Look(progress); }
   absl::Status Finish() override { return parent_->Finish(); }
   absl::Status Fail(Failure failure) override { return parent_->Fail(std::move(failure)); }
   absl::Status Abandon(Failure failure) override { return parent_->Abandon(std::move(failure)); }

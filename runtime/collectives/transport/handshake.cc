@@ -9,7 +9,7 @@
 namespace ringmaster::collectives {
 namespace {
 
-constexpr std::string_view kHandshakeMagic = "RINGMSTR";
+constexpr std::string_view kHelloMagic = "RINGMSTR";
 constexpr std::string_view kAnswerMagic = "RMA1";
 // What follows the handshake is part of the protocol. Without TLS it is what it was before there
 // was any, so that workers of two releases may meet in a round.
@@ -70,7 +70,7 @@ HelloBytes EncodeHello(const Hello& hello) {
   char uid[kUidBytes] = {};
   std::copy_n(hello.pod_uid.data(), std::min(hello.pod_uid.size(), kUidBytes), uid);
   WireWriter writer(bytes);
-  writer.PutBytes(kHandshakeMagic.data(), kHandshakeMagic.size());
+  writer.PutBytes(kHelloMagic.data(), kHelloMagic.size());
   writer.Put(hello.encryption == Encryption::kNone ? kPlainVersion : kTlsVersion);
   writer.Put(static_cast<uint32_t>(hello.pod_uid.size()));
   writer.PutBytes(hello.job.data(), hello.job.size());
@@ -88,7 +88,7 @@ DecodedHello DecodeHello(const HelloBytes& bytes) {
   WireReader reader(bytes);
   char magic[8];
   reader.GetBytes(magic, sizeof(magic));
-  if (std::string_view(magic, sizeof(magic)) != kHandshakeMagic) return {Verdict::kNotAHello, {}};
+  if (std::string_view(magic, sizeof(magic)) != kHelloMagic) return {Verdict::kNotAHello, {}};
   const uint32_t version = reader.Get<uint32_t>();
   if (version != kPlainVersion && version != kTlsVersion) return {Verdict::kWrongVersion, {}};
   const uint32_t uid_bytes = reader.Get<uint32_t>();

@@ -70,8 +70,9 @@ class Transport {
   virtual int rank() const = 0;
   virtual int world() const = 0;
   virtual uint64_t round() const = 0;
-  // This rank in the round, where the transport is one of its groups.
-  virtual int round_rank() const { return rank(); }
+  // A rank as the round counts them, where the transport is one of its groups.
+  virtual int RoundRankOf(int rank) const { return rank; }
+  int round_rank() const { return RoundRankOf(rank()); }
 
   // Starts an operation among `scope`. Each pair of ranks counts the operations in which both take
   // part: 1, 2, ... A peer seen in another operation of that number is an error at once, so two
@@ -98,6 +99,12 @@ class Transport {
 
   // Blocks until that receive is complete.
   virtual absl::Status Wait(Receipt receipt) = 0;
+
+  // One look at the wires without waiting, for who waits in the middle of an operation for
+  // something else than a message (a device): moves bytes, hears of failures, and tells peers that
+  // this rank lives. `progress`: what it waits for has moved since the last look. Errors as Wait's,
+  // of those who owe a message that was posted.
+  virtual absl::Status Look(bool progress) = 0;
 
   // Blocks until everything posted is done, and ends the operation.
   virtual absl::Status Finish() = 0;

@@ -139,24 +139,41 @@ absl::Status MpiTransport::Finish() {
 template <typename Done>
 absl::Status MpiTransport::Progress(Done done) {
   while (true) {
-    if (failed_) return failure().status;
-    if (wrong_call_) return Record({*wrong_call_, -1});
-    RM_ASSIGN_OR_RETURN(bool moved, ReapSends());
-    for (int rank = 0; rank < world_; ++rank) {
-      RM_ASSIGN_OR_RETURN(const bool received, Receive(rank));
-      moved = moved || received;
-    }
+    RM_ASSIGN_OR_RETURN(const bool moved, Move());
     if (done()) return absl::OkStatus();
     const auto now = Clock::now();
     if (moved) {
       moved_ = now;
       continue;
     }
-    RM_RETURN_IF_ERROR(ReadNews(now));
-    RM_RETURN_IF_ERROR(CheckPatience(now));
-    SayAlive(now);
+    RM_RETURN_IF_ERROR(Attend(now));
     sched_yield();  // the peer may need this core
   }
+}
+
+absl::Status MpiTransport::Look(bool progress) {
+  RM_ASSIGN_OR_RETURN(const bool moved, Move());
+  const auto now = Clock::now();
+  if (moved || progress) moved_ = now;
+  return Attend(now);
+}
+
+absl::StatusOr<bool> MpiTransport::Move() {
+  if (failed_) return failure().status;
+  if (wrong_call_) return Record({*wrong_call_, -1});
+  RM_ASSIGN_OR_RETURN(bool moved, ReapSends());
+  for (int rank = 0; rank < world_; ++rank) {
+    RM_ASSIGN_OR_RETURN(const bool received, Receive(rank));
+    moved = moved || received;
+  }
+  return moved;
+}
+
+absl::Status MpiTransport::Attend(Clock::time_point now) {
+  RM_RETURN_IF_ERROR(ReadNews(now));
+  RM_RETURN_IF_ERROR(CheckPatience(now));
+  SayAlive(now);
+  return absl::OkStatus();
 }
 
 absl::StatusOr<bool> MpiTransport::ReapSends() {

@@ -54,6 +54,7 @@ class MpiTransport final : public Transport {
   Receipt PostReceive(int peer, std::span<std::byte> bytes) override;
   Receipt PostCombine(int peer, const Combining& combining) override;
   absl::Status Wait(Receipt receipt) override;
+  absl::Status Look(bool progress) override;
   absl::Status Finish() override;
   absl::Status Fail(Failure failure) override;
   // MPI cannot take back what it has matched: as Fail.
@@ -91,10 +92,13 @@ class MpiTransport final : public Transport {
   // Moves bytes and news until `done`, or an error.
   template <typename Done>
   absl::Status Progress(Done done);
-  // Both say whether anything moved.
+  // All say whether anything moved.
+  absl::StatusOr<bool> Move();
   absl::StatusOr<bool> Receive(int rank);
   absl::StatusOr<bool> ReapSends();
   absl::Status Match(int rank, MPI_Message* message, const MPI_Status& status);
+  // What is to be done now and then where nothing moves.
+  absl::Status Attend(Clock::time_point now);
   absl::Status ReadNews(Clock::time_point now);
   absl::Status CheckPatience(Clock::time_point now);
   void SayAlive(Clock::time_point now);

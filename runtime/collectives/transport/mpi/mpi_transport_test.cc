@@ -11,9 +11,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "runtime/collectives/bench/measure.h"
-#include "runtime/collectives/bench/workload.h"
 #include "runtime/collectives/communicator.h"
+#include "runtime/collectives/testing/conformance.h"
 
 namespace ringmaster::collectives::mpi {
 namespace {
@@ -30,45 +29,17 @@ std::unique_ptr<Communicator> Open(std::chrono::milliseconds timeout = std::chro
   return std::make_unique<Communicator>(std::move(*transport), segment_bytes);
 }
 
-void ExpectRight(Communicator& communicator, const bench::Options& options) {
-  const size_t element = options.type == "uint8" ? 1 : options.type == "float" ? 4 : 8;
-  for (const size_t bytes : {element, 7 * element, 1000 * element, 20'000 * element}) {
-    const auto row = bench::Measure(communicator, options, {bytes, 2});
-    ASSERT_TRUE(row.ok()) << options.op << ": " << row.status();
-    EXPECT_EQ(bench::AllWrong({*row}), 0u)
-        << options.redop << " " << options.op << " of " << bytes << " bytes of " << options.type;
-  }
-}
-
 TEST(MpiTransportTest, CarriesEveryOperationOfEveryType) {
   const auto communicator = Open();
   ASSERT_NE(communicator, nullptr);
-  for (const std::string& op : bench::OperationNames()) {
-    for (const std::string& type : bench::TypeNames()) {
-      if (op == "ordered-sum" && type != "float" && type != "double") continue;
-      bench::Options options;
-      options.ranks = communicator->world();
-      options.root = communicator->world() - 1;
-      options.op = op;
-      options.type = type;
-      ExpectRight(*communicator, options);
-    }
-  }
+  testing::ExpectEveryOperationOfEveryType(*communicator);
   EXPECT_GT(communicator->stats().of(OperationKind::kAllreduce).bytes_received, 0u);
 }
 
 TEST(MpiTransportTest, CombinesByEveryReduction) {
   const auto communicator = Open();
   ASSERT_NE(communicator, nullptr);
-  for (const char* op : {"allreduce", "reduce-scatter", "reduce"}) {
-    for (const std::string& redop : bench::ReductionNames()) {
-      bench::Options options;
-      options.ranks = communicator->world();
-      options.op = op;
-      options.redop = redop;
-      ExpectRight(*communicator, options);
-    }
-  }
+  testing::ExpectEveryReduction(*communicator);
 }
 
 TEST(MpiTransportTest, StopsRanksThatDiverge) {

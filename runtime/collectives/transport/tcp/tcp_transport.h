@@ -75,6 +75,7 @@ class TcpTransport final : public Transport, private FrameHandler, private Round
   Receipt PostReceive(int peer, std::span<std::byte> bytes) override;
   Receipt PostCombine(int peer, const Combining& combining) override;
   absl::Status Wait(Receipt receipt) override;
+  absl::Status Look(bool progress) override;
   absl::Status Finish() override;
   absl::Status Fail(Failure failure) override;
   absl::Status Abandon(Failure failure) override;
@@ -209,14 +210,16 @@ class TcpTransport final : public Transport, private FrameHandler, private Round
   std::string operation_name_;
   std::string group_name_;
   SteadyTime begun_{};
-  SteadyTime next_alive_{};      // runs on between operations: many short ones are no silence
-  bool waits_long_ = false;      // whom it waits for is told what for
-  Receipt awaited_{.peer = -1};  // what Wait waits for; peer -1: everything posted, as Finish does
-  uint64_t waits_ = 0;           // calls of either so far
-  uint64_t planned_in_ = 0;      // the one in which this was set:
-  SteadyTime next_question_{};   // when to ask whether it waits in a circle
-  uint64_t questions_ = 0;       // so far,
-  uint64_t asked_in_ = 0;        // and the call in which the last was asked
+  SteadyTime next_alive_{};  // runs on between operations: many short ones are no silence
+  bool waits_long_ = false;  // whom it waits for is told what for
+  SteadyTime elsewhere_{};   // when something moved that this rank waited for beside the wires
+  // What Wait waits for; peer -1: everything posted, as Finish does; this rank: nothing, in Look.
+  Receipt awaited_{.peer = -1};
+  uint64_t waits_ = 0;          // calls of any of them so far
+  uint64_t planned_in_ = 0;     // the one in which this was set:
+  SteadyTime next_question_{};  // when to ask whether it waits in a circle
+  uint64_t questions_ = 0;      // so far,
+  uint64_t asked_in_ = 0;       // and the call in which the last was asked
   bool told_ = false;
   bool has_begun_ = false;    // begun_ is this operation's: set when it first looks at its sockets
   unsigned moves_ = 0;        // through shared memory; over many of them the sockets are looked at,

@@ -162,7 +162,7 @@ void TcpTransport::SayAlive(SteadyTime now) {
 }
 
 SteadyTime TcpTransport::LatestProgress() const {
-  SteadyTime latest = begun_;
+  SteadyTime latest = std::max(begun_, elsewhere_);
   for (const auto& p : peers_) {
     if (p == nullptr) continue;
     latest = std::max(latest, p->link.last_progress());

@@ -1,0 +1,24 @@
+// Waiting for a device in the middle of an operation.
+#ifndef RINGMASTER_RUNTIME_COLLECTIVES_NCCL_WAIT_H_
+#define RINGMASTER_RUNTIME_COLLECTIVES_NCCL_WAIT_H_
+
+#include <chrono>
+#include <string_view>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/statusor.h"
+#include "runtime/collectives/transport/transport.h"
+
+namespace ringmaster::collectives::nccl {
+
+// Blocks until `done` says so, which is asked again and again, and looks at the transport in
+// between: an abort, a peer that dies or hangs, and whatever else ends the operation ends this wait
+// within milliseconds. `patience`: how long `what` may take. An error of `done` is returned only
+// where the ranks do not name a better cause soon: NCCL sees that a connection has ended, the
+// transport why. kDeadlineExceeded: the patience is over, though nobody is silent.
+absl::Status WaitBeside(Transport& transport, std::chrono::milliseconds patience,
+                        std::string_view what, absl::FunctionRef<absl::StatusOr<bool>()> done);
+
+}  // namespace ringmaster::collectives::nccl
+
+#endif  // RINGMASTER_RUNTIME_COLLECTIVES_NCCL_WAIT_H_
