@@ -7,6 +7,7 @@
 #   VERSION   their tag                                       the project's
 #   BUILDER   buildah, podman or docker                       the first that is there
 #   OUT       where the archives go                           build/images
+#   NCCL      folder of libnccl.so.2, for worker-cuda         where `make nccl` has put it
 #
 # Each image is also written to OUT/<name>-<version>-<architecture>.tar, an archive that registries' tools push and nodes import. The same
 # programs, base and SOURCE_DATE_EPOCH (the last commit's time, unless it is set) give the same digest with buildah and podman.
@@ -23,7 +24,7 @@ export SOURCE_DATE_EPOCH
 CREATED=$(date --utc --date="@$SOURCE_DATE_EPOCH" +%Y-%m-%dT%H:%M:%SZ)
 REVISION=$(git describe --always --abbrev=40 --dirty 2> /dev/null || echo unknown)
 ARCHITECTURE=$(dpkg --print-architecture)
-CUDA_TRAINER=${CUDA_BIN:-build/cuda/bin}/ringmaster-train
+NCCL=${NCCL:-$(cmake/fetch-nccl --where)}
 
 fail() {
   echo "images: $*" >&2
@@ -66,25 +67,24 @@ archive() {
   echo "$1  linux/$ARCHITECTURE  $2"
 }
 
-build_cuda() {
-  [ -x "$CUDA_TRAINER" ] || fail "worker-cuda: there is no trainer for CUDA yet: $CUDA_TRAINER is not there"
-  ldd "$CUDA_TRAINER" | grep -q libcudart || fail "worker-cuda: $CUDA_TRAINER is not linked with CUDA"
-  mkdir -p "$OUT/context/worker-cuda/usr/local/bin" "$OUT/context/worker-cuda/usr/local/lib"
-  cp "$CUDA_TRAINER" "$OUT/context/worker-cuda/usr/local/bin/"
-  ldd "$CUDA_TRAINER" | sed -nE 's/.*=> (\S+lib(cu|nccl)\S+) .*/\1/p' | xargs cp --dereference --target-directory "$OUT/context/worker-cuda/usr/local/lib"
-  build worker-cuda --build-arg "WORKER=$REGISTRY/ringmaster-worker:$VERSION"
-}
-
 BUILDER=${BUILDER:-$(choose_builder)}
 [ -n "$BUILDER" ] || fail "neither buildah nor podman nor a docker that runs is here; on Debian: apt-get install buildah"
 images=("$@")
 [ ${#images[@]} -gt 0 ] || images=(operator worker)
+with_nccl=()
+if [[ " ${images[*]} " = *" worker-cuda "* ]]; then
+  [ -e "$NCCL/libnccl.so.2" ] || fail "worker-cuda: there is no $NCCL/libnccl.so.2; \`make nccl\` fetches it, or NCCL=FOLDER names another"
+  with_nccl=("$NCCL")
+fi
 rm -rf "$OUT/context"
-python3 images/stage.py "$BIN" "$OUT/context"
+python3 images/stage.py "$BIN" "$OUT/context" "${with_nccl[@]}"
 for image in "${images[@]}"; do
   case $image in
     operator | worker) build "$image" --build-arg "BASE=$BASE" ;;
-    worker-cuda) build_cuda ;;
+    worker-cuda)
+      build worker --build-arg "BASE=$BASE"
+      build worker-cuda --build-arg "WORKER=$REGISTRY/ringmaster-worker:$VERSION"
+      ;;
     *) fail "no image is called $image; there are operator, worker and worker-cuda" ;;
   esac
 done

@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""Lays out what the images hold, beside their base: images/stage.py BIN OUT
+"""Lays out what the images hold, beside their base: images/stage.py BIN OUT [NCCL]
 
 OUT/operator and OUT/worker become root file systems with the programs of BIN, the shared libraries that they need but the C library, those
 libraries' licences, and their packages' records under /var/lib/dpkg/status.d, where scanners look for them. No network, no package manager:
 the same machine and programs give the same bytes. The base must be of this machine's Debian release; the Dockerfiles try it.
+Where the folder of libnccl.so.2 is named, OUT/worker-cuda is what the worker's image for GPUs holds beside the worker's: NCCL, its licence, and the
+program that measures it.
 """
 import functools
 import os
@@ -15,13 +17,14 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 IMAGES = {"operator": ["ringmaster-operator"], "worker": ["ringmaster-launcher", "ringmaster-train"]}
+CUDA = "worker-cuda"
 # Data of the examples, so that their manifests run on a cluster as they are. A volume mounted at /workspace hides it.
 WORKSPACE = ["examples/digits/digits.csv", "examples/char-lm/tinyshakespeare.txt"]
 IN_EVERY_BASE = {"libc6"}
 
 
-def main(bin_folder, out):
-    for image, programs in IMAGES.items():
+def main(bin_folder, out, nccl=None):
+    for image, programs in (IMAGES | ({CUDA: ["ringmaster-bench-collectives"]} if nccl else {})).items():
         root = pathlib.Path(out) / image
         shutil.rmtree(root, ignore_errors=True)
         for program in programs:
@@ -30,6 +33,8 @@ def main(bin_folder, out):
         if image == "worker":
             for file in WORKSPACE:
                 put(ROOT / file, root / "workspace" / pathlib.Path(file).name, 0o644)
+        if image == CUDA:
+            stage_nccl(pathlib.Path(nccl), root)
         normalise(root)
 
 
@@ -59,6 +64,13 @@ def stage_libraries(libraries, root):
         status.parent.mkdir(parents=True, exist_ok=True)
         status.write_text(output("dpkg-query", "--status", f"{package}:{architecture()}"))
         status.chmod(0o644)
+
+
+def stage_nccl(folder, root):
+    """Where the loader looks without being told. NCCL is no package of Debian's; the wheel that `make nccl` fetches has its licence beside it."""
+    put(folder / "libnccl.so.2", root / "usr/lib" / multiarch() / "libnccl.so.2", 0o644)
+    for licence in folder.parents[2].glob("nvidia_nccl*.dist-info/licenses/*"):
+        put(licence, root / "usr/share/doc/nccl/copyright", 0o644)
 
 
 def packages_of(libraries):
@@ -109,6 +121,6 @@ def normalise(root):
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 3:
+    if len(sys.argv) not in (3, 4):
         raise SystemExit(__doc__)
-    main(sys.argv[1], sys.argv[2])
+    main(*sys.argv[1:])

@@ -1,15 +1,16 @@
-# The worker with a trainer that was built for CUDA: the CPU worker's image with that trainer, and the CUDA libraries that it needs, over it.
-# The driver's own libraries come from the node, by its container runtime. images/build.sh makes this image only where the tree has built
-# such a trainer; the CPU trainer is never packed under this name.
+# The worker with what collectives on NVIDIA GPUs need: NCCL, and the program that measures it. Launcher and trainer are the worker's own, and the
+# trainer computes on processors. The driver comes from the node, by its container runtime. Its context is made by images/build.sh.
 ARG WORKER=ringmaster-worker
 FROM ${WORKER}
 COPY worker-cuda/ /
+# It starts on this base.
+RUN ["/usr/local/bin/ringmaster-bench-collectives", "--help"]
 ENV NVIDIA_VISIBLE_DEVICES=all NVIDIA_DRIVER_CAPABILITIES=compute,utility
 ARG VERSION
 ARG REVISION
 ARG CREATED
 LABEL org.opencontainers.image.title="ringmaster-worker-cuda" \
-      org.opencontainers.image.description="The launcher and the native trainer of a TrainingJob's worker, on CUDA." \
+      org.opencontainers.image.description="The worker of a TrainingJob, with NCCL for collectives on NVIDIA GPUs." \
       org.opencontainers.image.version="${VERSION}" \
       org.opencontainers.image.revision="${REVISION}" \
       org.opencontainers.image.created="${CREATED}"
