@@ -23,6 +23,7 @@ class Watch {
  public:
   Watch(Transport& transport, std::span<const int> over, std::span<const int> by)
       : transport_(transport), by_(by.begin(), by.end()) {
+    for (const int rank : by) transport_.Connect(rank);
     for (const int rank : over) transport_.PostReceive(rank, {});
   }
 

@@ -34,6 +34,7 @@ absl::StatusOr<bool> Never() {
 absl::Status RunBeside(Communicator& comm, const std::function<absl::Status(Transport&)>& wait) {
   const Operation operation{OperationKind::kBarrier, ElementType::kU8, 0, 0, "step", ""};
   return comm.Run(operation, [&](Transport& t) -> absl::Status {
+    t.Connect(RingRank(t.rank(), 1, t.world()));
     t.PostReceive(RingRank(t.rank(), -1, t.world()), {});
     RM_RETURN_IF_ERROR(wait(t));
     t.PostSend(RingRank(t.rank(), 1, t.world()), {});
@@ -41,7 +42,7 @@ absl::Status RunBeside(Communicator& comm, const std::function<absl::Status(Tran
   });
 }
 
-class NcclWaitTest : public ::testing::TestWithParam<Wires> {
+class NcclWaitOverTest : public ::testing::TestWithParam<Wires> {
  protected:
   // Returns when all ranks are connected and none is in an operation any more.
   void Meet(Communicator& comm) {
@@ -53,10 +54,10 @@ class NcclWaitTest : public ::testing::TestWithParam<Wires> {
   std::latch there_{kRanks};
 };
 
-INSTANTIATE_TEST_SUITE_P(AllWires, NcclWaitTest, ::testing::ValuesIn(testing::kAllWires),
+INSTANTIATE_TEST_SUITE_P(AllWires, NcclWaitOverTest, ::testing::ValuesIn(testing::kAllWires),
                          [](const auto& info) { return testing::NameOf(info.param); });
 
-TEST_P(NcclWaitTest, RanksThatWaitForTheirDevicesAreNoCircle) {
+TEST_P(NcclWaitOverTest, RanksThatWaitForTheirDevicesAreNoCircle) {
   Group group(kRanks, GetParam());
   group.Run([](Communicator& comm) {
     const auto end = steady_clock::now() + kAWhile * comm.rank();
@@ -68,7 +69,20 @@ TEST_P(NcclWaitTest, RanksThatWaitForTheirDevicesAreNoCircle) {
   });
 }
 
-TEST_P(NcclWaitTest, EndsWithWhatItWaitsForWhereAllRanksAnswer) {
+TEST(NcclWaitTest, ARankThatWaitsForItsDeviceIsNotSilent) {
+  Group group(kRanks, Wires::kTcp);
+  group.options.operation_timeout = testing::kImpatience;
+  group.Run([](Communicator& comm) {
+    const auto end =
+        steady_clock::now() + (comm.rank() == 0 ? 4 * testing::kImpatience / 3 : kAWhile);
+    const auto passed = [end]() -> absl::StatusOr<bool> { return steady_clock::now() >= end; };
+    const absl::Status status = RunBeside(
+        comm, [&](Transport& t) { return WaitBeside(t, testing::kPatience, kWhat, passed); });
+    EXPECT_TRUE(status.ok()) << status;
+  });
+}
+
+TEST_P(NcclWaitOverTest, EndsWithWhatItWaitsForWhereAllRanksAnswer) {
   Group group(kRanks, GetParam());
   group.Run([](Communicator& comm) {
     const absl::Status status =
@@ -79,7 +93,7 @@ TEST_P(NcclWaitTest, EndsWithWhatItWaitsForWhereAllRanksAnswer) {
   });
 }
 
-TEST_P(NcclWaitTest, NamesTheRankThatIsSilent) {
+TEST_P(NcclWaitOverTest, NamesTheRankThatIsSilent) {
   Group group(kRanks, GetParam());
   group.options.operation_timeout = testing::kImpatience;
   std::latch over(kRanks - 1);
@@ -95,7 +109,7 @@ TEST_P(NcclWaitTest, NamesTheRankThatIsSilent) {
   });
 }
 
-TEST_P(NcclWaitTest, EndsAtOnceWhereAnotherRankAborts) {
+TEST_P(NcclWaitOverTest, EndsAtOnceWhereAnotherRankAborts) {
   Group group(kRanks, GetParam());
   group.Run([&](Communicator& comm) {
     Meet(comm);
@@ -106,7 +120,7 @@ TEST_P(NcclWaitTest, EndsAtOnceWhereAnotherRankAborts) {
   });
 }
 
-TEST_P(NcclWaitTest, TellsWhyARankWentRatherThanThatTheDeviceLostIt) {
+TEST_P(NcclWaitOverTest, TellsWhyARankWentRatherThanThatTheDeviceLostIt) {
   Group group(kRanks, GetParam());
   std::latch aborted(1);
   group.Run([&](Communicator& comm) {
@@ -125,7 +139,7 @@ TEST_P(NcclWaitTest, TellsWhyARankWentRatherThanThatTheDeviceLostIt) {
   });
 }
 
-TEST_P(NcclWaitTest, AnErrorOfTheDeviceEndsTheRoundOnAllRanksWithItsWords) {
+TEST_P(NcclWaitOverTest, AnErrorOfTheDeviceEndsTheRoundOnAllRanksWithItsWords) {
   Group group(kRanks, GetParam());
   group.Run([&](Communicator& comm) {
     Meet(comm);

@@ -12,6 +12,7 @@
 #include <gtest/gtest.h>
 
 #include "runtime/collectives/communicator.h"
+#include "runtime/collectives/operation.h"
 #include "runtime/collectives/testing/conformance.h"
 
 namespace ringmaster::collectives::mpi {
@@ -66,6 +67,24 @@ TEST(MpiTransportTest, NamesTheRankThatIsSilent) {
     EXPECT_EQ(communicator->suspect(), 1);
   }
   MPI_Barrier(MPI_COMM_WORLD);  // rank 1 was here, outside of the communicator, all the time
+}
+
+TEST(MpiTransportTest, ARankThatWaitsForSomethingElseLooksAndIsNotSilent) {
+  constexpr std::chrono::seconds kTimeout{3};
+  const auto communicator = Open(kTimeout);
+  ASSERT_NE(communicator, nullptr);
+  const auto end = std::chrono::steady_clock::now() + 4 * kTimeout / 3;
+  Operation operation;
+  operation.name = "rank 0 has a device";
+  const absl::Status status = communicator->Run(operation, [&](Transport& t) -> absl::Status {
+    if (t.rank() != 0) return t.Wait(t.PostReceive(0, {}));
+    while (std::chrono::steady_clock::now() < end) {
+      if (const absl::Status looked = t.Look(/*progress=*/true); !looked.ok()) return looked;
+    }
+    for (int rank = 1; rank < t.world(); ++rank) t.PostSend(rank, {});
+    return absl::OkStatus();
+  });
+  EXPECT_TRUE(status.ok()) << status;
 }
 
 TEST(MpiTransportTest, NamesASilentRankToOneThatOnlySends) {
