@@ -66,6 +66,7 @@ bench-train: configure ## Measure a training step beside PyTorch, which it insta
 
 .PHONY: nccl
 nccl: ## Fetch NCCL and CUDA's headers, once, 220 MB; what is built from then on can use GPUs for collectives.
+	@cmake/install-packages.sh $(CURDIR)/runtime/collectives/nccl/debian-packages.txt
 	@cmake/fetch-nccl
 
 .PHONY: charts
