@@ -61,8 +61,10 @@ class NcclTest : public ::testing::TestWithParam<int> {
   void Run(milliseconds timeout, const std::function<void(Communicator&)>& body) {
     Group group(GetParam());
     group.options.operation_timeout = timeout;
+    std::latch all(GetParam());
     group.Run([&](Communicator& comm) {
       const absl::Status attached = Attach(comm, timeout);
+      all.arrive_and_wait();
       ASSERT_TRUE(attached.ok()) << attached;
       body(comm);
     });
