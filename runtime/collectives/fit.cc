@@ -21,7 +21,8 @@ namespace {
 
 using std::chrono::steady_clock;
 
-constexpr int kSmallTries = 12;
+constexpr int kSmallTries = 6;
+constexpr int kSteps = 8;
 constexpr int kLargeTries = 4;
 constexpr int kBurst = 8;
 constexpr size_t kLargeBytes = 256 * 1024;
@@ -33,29 +34,32 @@ double Since(steady_clock::time_point start) {
   return std::chrono::duration<double>(steady_clock::now() - start).count();
 }
 
-// `messages` of `bytes` to the next of `ranks`, and as many from the one before; seconds.
-absl::StatusOr<double> Shift(Transport& transport, std::span<const int> ranks, int messages,
-                             std::span<std::byte> out, std::span<std::byte> in) {
+// `messages` of `bytes` to the next of `ranks`, and as many from the one before, `steps` times,
+// each after the other's; seconds of a step.
+absl::StatusOr<double> Shift(Transport& transport, std::span<const int> ranks, int steps,
+                             int messages, std::span<std::byte> out, std::span<std::byte> in) {
   const int count = static_cast<int>(ranks.size());
   const auto self = std::find(ranks.begin(), ranks.end(), transport.rank());
   const int place = static_cast<int>(self - ranks.begin());
   const int next = ranks[static_cast<size_t>(RingRank(place, 1, count))];
   const int previous = ranks[static_cast<size_t>(RingRank(place, -1, count))];
   const auto start = steady_clock::now();
-  Receipt last;
-  for (int i = 0; i < messages; ++i) {
-    last = transport.PostReceive(previous, in);
-    transport.PostSend(next, out);
+  for (int step = 0; step < steps; ++step) {
+    Receipt last;
+    for (int i = 0; i < messages; ++i) {
+      last = transport.PostReceive(previous, in);
+      transport.PostSend(next, out);
+    }
+    RM_RETURN_IF_ERROR(transport.Wait(last));
   }
-  RM_RETURN_IF_ERROR(transport.Wait(last));
-  return Since(start);
+  return Since(start) / steps;
 }
 
-absl::StatusOr<double> Least(Transport& transport, std::span<const int> ranks, int tries,
+absl::StatusOr<double> Least(Transport& transport, std::span<const int> ranks, int tries, int steps,
                              int messages, std::span<std::byte> out, std::span<std::byte> in) {
   double least = std::numeric_limits<double>::infinity();
   for (int i = 0; i < tries; ++i) {
-    RM_ASSIGN_OR_RETURN(const double time, Shift(transport, ranks, messages, out, in));
+    RM_ASSIGN_OR_RETURN(const double time, Shift(transport, ranks, steps, messages, out, in));
     least = std::min(least, time);
   }
   return least;
@@ -70,11 +74,12 @@ absl::Status MeasureRing(Transport& transport, std::span<const int> ranks, LinkC
   std::vector<std::byte> in(kLargeBytes);
   const auto small_out = std::span(out).first(1);
   const auto small_in = std::span(in).first(1);
+  // Several steps, for a single message is often there before this rank asks for it.
   RM_ASSIGN_OR_RETURN(const double one,
-                      Least(transport, ranks, kSmallTries, 1, small_out, small_in));
+                      Least(transport, ranks, kSmallTries, kSteps, 1, small_out, small_in));
   RM_ASSIGN_OR_RETURN(const double burst,
-                      Least(transport, ranks, kLargeTries, kBurst, small_out, small_in));
-  RM_ASSIGN_OR_RETURN(const double large, Least(transport, ranks, kLargeTries, 1, out, in));
+                      Least(transport, ranks, kLargeTries, 1, kBurst, small_out, small_in));
+  RM_ASSIGN_OR_RETURN(const double large, Least(transport, ranks, kLargeTries, 1, 1, out, in));
   RM_RETURN_IF_ERROR(transport.Finish());  // `out` is sent from until then
   link->alpha = std::max(one, kLeast);
   link->overhead = std::clamp((burst - one) / (kBurst - 1), kLeast, link->alpha);
