@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <chrono>
 #include <new>
 #include <numeric>
 #include <utility>
@@ -23,6 +22,33 @@ constexpr size_t kMinSegmentBytes = 64;
 constexpr size_t kMinSharedBytes = 4096;
 constexpr size_t kMaxSharedBytes = size_t{1} << 39;
 constexpr uint64_t kMaxMessageBytes = uint64_t{64} << 20;
+
+// The turn of an operation, if nobody else has it: a mutex that nobody ever waits for.
+class Turn {
+ public:
+  explicit Turn(std::atomic<bool>& running)
+      : running_(running), taken_(!running.exchange(true, std::memory_order_seq_cst)) {}
+  ~Turn() { End(); }
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+
+  bool taken() const { return taken_; }
+  // Sequentially consistent, as is how a failure is recorded: of one that ends its turn and then
+  // asks for a failure, and one that records it and then asks for a turn, at least one sees what
+  // the other did.
+  void End() {
+    if (std::exchange(taken_, false)) running_.store(false, std::memory_order_seq_cst);
+  }
+
+ private:
+  std::atomic<bool>& running_;
+  bool taken_;
+};
+
+// By the only thread that writes to it.
+void Raise(std::atomic<uint64_t>& counter, uint64_t by) {
+  counter.store(counter.load(std::memory_order_relaxed) + by, std::memory_order_relaxed);
+}
 
 }  // namespace
 
@@ -117,31 +143,25 @@ absl::Status Communicator::RunAmong(const Scope& scope, const Operation& operati
                                     absl::FunctionRef<absl::Status(Transport&)> body) {
   CallQueue& queue = shared_->queue;
   if (!queue.IsIdle() && !queue.IsThisThread()) queue.WaitUntilIdle();
-  // Before the lock: whoever holds it may only be telling the peers that the round has failed.
+  // Before the turn: whoever has it may only be telling the peers that the round has failed.
   RM_RETURN_IF_ERROR(status());
-  std::unique_lock lock(shared_->running, std::try_to_lock);
-  if (!lock) {
-    RM_RETURN_IF_ERROR(status());  // it may have failed since, and its holder be telling the peers
+  Turn turn(shared_->running);
+  if (!turn.taken()) {
+    RM_RETURN_IF_ERROR(status());  // it may have failed since, and who has it be telling the peers
     return absl::FailedPreconditionError(
         fmt::format("{} was called while another operation runs", operation.Describe()));
   }
-  const auto start = std::chrono::steady_clock::now();
   const Traffic before = transport_->traffic();
   const Phase phase(OperationKindName(operation.kind));
   const absl::Status status = Perform(scope, operation, body);
   const Traffic after = transport_->traffic();
-  {
-    const std::lock_guard stats_lock(stats_mutex_);
-    OperationStats& stats = stats_.of(operation.kind);
-    ++stats.calls;
-    stats_.sharing_peers = after.sharing_peers;
-    stats.bytes_sent += after.bytes_sent - before.bytes_sent;
-    stats.bytes_received += after.bytes_received - before.bytes_received;
-    stats.seconds +=
-        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  }
-  lock.unlock();
-  // An Abort that came while this operation was ending found the lock taken and left the telling to
+  Counters& counters = counters_[static_cast<size_t>(operation.kind)];
+  Raise(counters.calls, 1);
+  Raise(counters.bytes_sent, after.bytes_sent - before.bytes_sent);
+  Raise(counters.bytes_received, after.bytes_received - before.bytes_received);
+  sharing_peers_.store(after.sharing_peers, std::memory_order_relaxed);
+  turn.End();
+  // An Abort that came while this operation was ending found the turn taken and left the telling to
   // us.
   TellPeersIfFailed();
   return status;
@@ -149,8 +169,8 @@ absl::Status Communicator::RunAmong(const Scope& scope, const Operation& operati
 
 void Communicator::TellPeersIfFailed() {
   if (transport_->failure().status.ok()) return;
-  const std::unique_lock lock(shared_->running, std::try_to_lock);
-  if (lock) transport_->TellPeers();
+  const Turn turn(shared_->running);
+  if (turn.taken()) transport_->TellPeers();
 }
 
 absl::StatusOr<std::vector<std::string>> Communicator::AllgatherBytes(
@@ -208,8 +228,15 @@ int Communicator::suspect() const {
 }
 
 CommunicatorStats Communicator::stats() const {
-  const std::lock_guard lock(stats_mutex_);
-  return stats_;
+  CommunicatorStats stats;
+  stats.sharing_peers = sharing_peers_.load(std::memory_order_relaxed);
+  for (size_t kind = 0; kind < kOperationKinds; ++kind) {
+    const Counters& counters = counters_[kind];
+    stats.by_kind[kind] = {counters.calls.load(std::memory_order_relaxed),
+                           counters.bytes_sent.load(std::memory_order_relaxed),
+                           counters.bytes_received.load(std::memory_order_relaxed)};
+  }
+  return stats;
 }
 
 }  // namespace ringmaster::collectives

@@ -42,12 +42,13 @@
 #ifndef RINGMASTER_RUNTIME_COLLECTIVES_COMMUNICATOR_H_
 #define RINGMASTER_RUNTIME_COLLECTIVES_COMMUNICATOR_H_
 
+#include <array>
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <string>
 #include <string_view>
@@ -271,7 +272,7 @@ class Communicator {
   struct Shared {
     Shared();
     ~Shared();
-    std::mutex running;  // held by the operation in progress
+    std::atomic<bool> running = false;  // an operation is in progress
     CallQueue queue;
     std::unique_ptr<Accelerator> accelerator;
   };
@@ -299,8 +300,16 @@ class Communicator {
   const std::shared_ptr<Transport> transport_;
   const std::shared_ptr<Shared> shared_;
   Selector selector_;
-  mutable std::mutex stats_mutex_;
-  CommunicatorStats stats_;  // guarded by stats_mutex_
+
+  // Written by the operation in progress alone, read by any thread. What a reader sees of different
+  // counters may belong to different moments.
+  struct Counters {
+    std::atomic<uint64_t> calls = 0;
+    std::atomic<uint64_t> bytes_sent = 0;
+    std::atomic<uint64_t> bytes_received = 0;
+  };
+  std::atomic<uint64_t> sharing_peers_ = 0;
+  std::array<Counters, kOperationKinds> counters_;
 };
 
 }  // namespace ringmaster::collectives

@@ -182,7 +182,6 @@ TEST(CommunicatorTest, CountsWhatARingMustSend) {
     const OperationStats stats = comm.stats().of(OperationKind::kAllreduce);
     EXPECT_EQ(stats.bytes_sent, 2u * 4000 * sizeof(float) * 3 / 4);
     EXPECT_EQ(stats.bytes_received, stats.bytes_sent);
-    EXPECT_GT(stats.seconds, 0);
   });
 }
 

@@ -29,12 +29,11 @@ inline constexpr size_t kOperationKinds = 12;
 // "scatter", "all_to_all", "barrier", "send", "send_receive".
 const char* OperationKindName(OperationKind kind);
 
-// Failed calls count too, with the time and bytes that they took.
+// Failed calls count too, with the bytes that they took.
 struct OperationStats {
   uint64_t calls = 0;
   uint64_t bytes_sent = 0;      // payload handed to the transport
   uint64_t bytes_received = 0;  // payload received into this rank's buffers
-  double seconds = 0;           // wall time inside the calls, waiting for peers included
 };
 
 struct CommunicatorStats {

@@ -199,12 +199,12 @@ bool TcpTransport::RecordFailure(Failure failure) {
   const std::lock_guard lock(mutex_);
   if (!failure_.status.ok()) return false;
   failure_ = std::move(failure);
-  failed_.store(true, std::memory_order_release);
+  failed_.store(true, std::memory_order_seq_cst);
   return true;
 }
 
 Failure TcpTransport::failure() const {
-  if (!failed_.load(std::memory_order_acquire)) return {};
+  if (!failed_.load(std::memory_order_seq_cst)) return {};
   const std::lock_guard lock(mutex_);
   return failure_;
 }
