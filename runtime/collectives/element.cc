@@ -4,11 +4,6 @@
 
 namespace ringmaster::collectives {
 
-size_t SizeOf(ElementType type) {
-  static constexpr size_t kSizes[] = {1, 4, 8, 2, 2, 4, 8};
-  return kSizes[static_cast<size_t>(type)];
-}
-
 const char* NameOf(ElementType type) {
   static constexpr const char* kNames[] = {"uint8",    "int32",   "int64",  "float16",
                                            "bfloat16", "float32", "float64"};

@@ -21,7 +21,10 @@ namespace ringmaster::collectives {
 enum class ElementType : uint8_t { kU8, kI32, kI64, kF16, kBF16, kF32, kF64 };
 
 // Bytes of one, and "uint8", "int32", "int64", "float16", "bfloat16", "float32", "float64".
-size_t SizeOf(ElementType type);
+constexpr size_t SizeOf(ElementType type) {
+  constexpr size_t kSizes[] = {1, 4, 8, 2, 2, 4, 8};
+  return kSizes[static_cast<size_t>(type)];
+}
 const char* NameOf(ElementType type);
 
 // IEEE binary16, and the upper half of a binary32. Storage only: arithmetic is done in float, and

@@ -101,9 +101,9 @@ class Tripwire final : public Transport {
     return inner_->Begin(operation, scope);
   }
   void Connect(int peer) override { inner_->Connect(peer); }
-  void PostSend(int peer, std::span<const std::byte> bytes) override {
+  bool PostSend(int peer, std::span<const std::byte> bytes) override {
     wire_.Step();
-    inner_->PostSend(peer, bytes);
+    return inner_->PostSend(peer, bytes);
   }
   Receipt PostReceive(int peer, std::span<std::byte> bytes) override {
     wire_.Step();

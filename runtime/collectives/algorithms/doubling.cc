@@ -1,57 +1,79 @@
 #include "runtime/collectives/algorithms/doubling.h"
 
 #include <cstring>
+#include <memory>
+#include <vector>
 
-#include "absl/container/fixed_array.h"
 #include "common/status.h"
 #include "runtime/collectives/algorithms/places.h"
 
 namespace ringmaster::collectives {
 namespace {
 
-// Up to here a call allocates nothing.
-constexpr size_t kOnStack = 1024;
+// The values of a rank from step to step. A result goes to `out`, unless that is still being sent:
+// then it needs a place of its own, as what is sent must stay until the end.
+class Results {
+ public:
+  Results(ConstElements in, Elements out) : values_(in.bytes()), out_(out.bytes()) {}
+
+  std::span<const std::byte> values() const { return values_; }
+
+  void SendTo(Transport& transport, int peer) {
+    const bool copied = transport.PostSend(peer, values_);
+    if (!copied && values_.data() == out_.data()) out_is_sent_ = true;
+  }
+
+  // Who has the lower place is on the left, so that both sides of an exchange get the same bits.
+  absl::Status CombineWith(Transport& transport, int peer, bool peer_is_left,
+                           const Combiner& combine) {
+    std::span<std::byte> into = out_;
+    if (out_is_sent_) {
+      kept_.push_back(std::make_unique_for_overwrite<std::byte[]>(out_.size()));
+      into = {kept_.back().get(), out_.size()};
+    }
+    const Combining step{combine, values_, into, peer_is_left};
+    values_ = into;
+    return transport.Wait(transport.PostCombine(peer, step));
+  }
+
+  absl::Status Deliver(Transport& transport) {
+    if (kept_.empty()) return absl::OkStatus();
+    RM_RETURN_IF_ERROR(transport.Finish());
+    if (!out_.empty()) std::memcpy(out_.data(), values_.data(), out_.size());
+    return absl::OkStatus();
+  }
+
+ private:
+  std::span<const std::byte> values_;
+  const std::span<std::byte> out_;
+  bool out_is_sent_ = false;
+  std::vector<std::unique_ptr<std::byte[]>> kept_;
+};
 
 }  // namespace
 
-// Who has the lower place is on the left, so that both sides of an exchange get the same bits. What
-// is sent must stay until the end, so each step's result has a place of its own; the last is `out`.
 absl::Status DoublingAllreduce(Transport& transport, const Combiner& combine, ConstElements in,
                                Elements out) {
   const Places where(transport.world());
   const int rank = transport.rank();
-  const size_t bytes = in.bytes().size();
-  const int exchanges = std::countr_zero(static_cast<unsigned>(where.places));
-  const int results = exchanges + (where.has_pair(rank) ? 1 : 0);
-  // `in` comes first, as `out` may be the same memory.
-  absl::FixedArray<std::byte, kOnStack> memory(static_cast<size_t>(results) * bytes);
-  const auto place = [&](int result) {
-    return result == results
-               ? out.bytes()
-               : std::span(memory).subspan(static_cast<size_t>(result) * bytes, bytes);
-  };
-  if (bytes > 0) std::memcpy(place(0).data(), in.data(), bytes);
   if (where.lends(rank)) {
-    transport.PostSend(rank + 1, place(0));
-    RM_RETURN_IF_ERROR(transport.Wait(transport.PostReceive(rank + 1, out.bytes())));
-    return transport.Finish();
+    // The result contains what was lent, so that may be written over by then.
+    transport.PostSend(rank + 1, in.bytes());
+    return transport.Wait(transport.PostReceive(rank + 1, out.bytes()));
   }
-  int done = 0;
-  const auto combine_with = [&](int peer, bool peer_is_left) {
-    const Combining step{combine, place(done), place(done + 1), peer_is_left};
-    ++done;
-    return transport.Wait(transport.PostCombine(peer, step));
-  };
+  Results results(in, out);
   for (int step = 1; step < where.places; step *= 2)
     transport.Connect(where.rank(where.place(rank) ^ step));
-  if (where.has_pair(rank)) RM_RETURN_IF_ERROR(combine_with(rank - 1, true));
+  if (where.has_pair(rank))
+    RM_RETURN_IF_ERROR(results.CombineWith(transport, rank - 1, /*peer_is_left=*/true, combine));
   for (int step = 1; step < where.places; step *= 2) {
     const int peer = where.rank(where.place(rank) ^ step);
-    transport.PostSend(peer, place(done));
-    RM_RETURN_IF_ERROR(combine_with(peer, (where.place(rank) & step) != 0));
+    results.SendTo(transport, peer);
+    RM_RETURN_IF_ERROR(
+        results.CombineWith(transport, peer, (where.place(rank) & step) != 0, combine));
   }
-  if (where.has_pair(rank)) transport.PostSend(rank - 1, out.bytes());
-  return transport.Finish();
+  if (where.has_pair(rank)) results.SendTo(transport, rank - 1);
+  return results.Deliver(transport);
 }
 
 }  // namespace ringmaster::collectives

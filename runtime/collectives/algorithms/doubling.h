@@ -12,7 +12,8 @@ namespace ringmaster::collectives {
 // out = every rank's `in` combined, the same bits on each. Sends all of it log2(W) times; where W
 // is no power of two, the ranks beyond one lend their values to a neighbour first and get the
 // result from it at the end. (Thakur, Rabenseifner and Gropp, "Optimization of collective
-// communication operations in MPICH", 2005.) At least two ranks; calls Finish.
+// communication operations in MPICH", 2005.) At least two ranks. Where the transport does not copy
+// what it is to send, memory for a result of each step; calls Finish then.
 absl::Status DoublingAllreduce(Transport& transport, const Combiner& combine, ConstElements in,
                                Elements out);
 

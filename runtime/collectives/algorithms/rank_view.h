@@ -32,8 +32,8 @@ class RankView final : public Transport {
     return transport_.Begin(operation, scope);
   }
   void Connect(int peer) override { transport_.Connect(Of(peer)); }
-  void PostSend(int peer, std::span<const std::byte> bytes) override {
-    transport_.PostSend(Of(peer), bytes);
+  bool PostSend(int peer, std::span<const std::byte> bytes) override {
+    return transport_.PostSend(Of(peer), bytes);
   }
   Receipt PostReceive(int peer, std::span<std::byte> bytes) override {
     return transport_.PostReceive(Of(peer), bytes);

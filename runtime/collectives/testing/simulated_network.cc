@@ -53,7 +53,8 @@ class SimulatedNetwork::RankTransport final : public Transport {
   absl::Status Begin(const Operation&, const Scope&) override { return absl::OkStatus(); }
   void Connect(int) override {}
 
-  void PostSend(int peer, std::span<const std::byte> bytes) override {
+  // Says, as over a socket, that the bytes are still needed.
+  bool PostSend(int peer, std::span<const std::byte> bytes) override {
     std::unique_lock lock(network_.mutex_);
     network_.Yield(lock, *this);
     peers_.insert(peer);
@@ -65,6 +66,7 @@ class SimulatedNetwork::RankTransport final : public Transport {
     to.peers_.insert(rank_);
     to.inbox_[static_cast<size_t>(rank_)].push_back(std::move(message));
     if (to.state_ == State::kWaiting) to.state_ = State::kReady;
+    return false;
   }
 
   Receipt PostReceive(int peer, std::span<std::byte> bytes) override {

@@ -6,7 +6,7 @@ namespace ringmaster::collectives {
 
 void Arrival::Deliver(size_t offset, std::span<const std::byte> bytes) const {
   if (bytes.empty()) return;
-  std::byte* const into = into_.data() + offset;
+  std::byte* const into = into_ + offset;
   if (!combines_) {
     std::memcpy(into, bytes.data(), bytes.size());
     return;

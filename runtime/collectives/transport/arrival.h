@@ -1,5 +1,9 @@
 // Where a message goes that was posted to be received: into memory as it is, or combined with what
 // this rank has. Shared by all data paths. A view; not thread-safe.
+//
+// It is made where it is kept, from words: a processor that is to read two words at once which were
+// written one by one waits until everything before them has reached memory, which is as long as a
+// small message takes.
 #ifndef RINGMASTER_RUNTIME_COLLECTIVES_TRANSPORT_ARRIVAL_H_
 #define RINGMASTER_RUNTIME_COLLECTIVES_TRANSPORT_ARRIVAL_H_
 
@@ -12,16 +16,17 @@ namespace ringmaster::collectives {
 
 class Arrival {
  public:
-  explicit Arrival(std::span<std::byte> into) : into_(into) {}
+  explicit Arrival(std::span<std::byte> into) : into_(into.data()), size_(into.size()) {}
   explicit Arrival(const Combining& combining)
-      : into_(combining.into),
+      : into_(combining.into.data()),
+        size_(combining.into.size()),
         mine_(combining.mine.data()),
         combiner_(combining.combiner),
         arrived_is_left_(combining.arrived_is_left),
         combines_(true) {}
 
-  size_t size() const { return into_.size(); }
-  std::span<std::byte> into() const { return into_; }
+  size_t size() const { return size_; }
+  std::span<std::byte> into() const { return {into_, size_}; }
   bool combines() const { return combines_; }
 
   // The largest number of bytes up to `bytes` that Deliver takes.
@@ -33,7 +38,8 @@ class Arrival {
   void Deliver(size_t offset, std::span<const std::byte> bytes) const;
 
  private:
-  std::span<std::byte> into_;
+  std::byte* into_;
+  size_t size_;
   const std::byte* mine_ = nullptr;
   Combiner combiner_;
   bool arrived_is_left_ = false;

@@ -30,8 +30,8 @@ class GroupTransport final : public Transport {
 
   absl::Status Begin(const Operation& operation, const Scope& scope) override;
   void Connect(int peer) override { parent_->Connect(Map(peer)); }
-  void PostSend(int peer, std::span<const std::byte> bytes) override {
-    parent_->PostSend(Map(peer), bytes);
+  bool PostSend(int peer, std::span<const std::byte> bytes) override {
+    return parent_->PostSend(Map(peer), bytes);
   }
   Receipt PostReceive(int peer, std::span<std::byte> bytes) override {
     return parent_->PostReceive(Map(peer), bytes);

@@ -86,8 +86,9 @@ class Transport {
   virtual void Connect(int peer) = 0;
 
   // Queues `bytes` for `peer`. They must stay as they are until Finish, or until it follows from
-  // what was received that the peer has them.
-  virtual void PostSend(int peer, std::span<const std::byte> bytes) = 0;
+  // what was received that the peer has them. True: the transport has copied them already, so they
+  // may change at once.
+  virtual bool PostSend(int peer, std::span<const std::byte> bytes) = 0;
 
   // Says where the next message from `peer` goes. The memory must stay until Finish or an error.
   virtual Receipt PostReceive(int peer, std::span<std::byte> bytes) = 0;

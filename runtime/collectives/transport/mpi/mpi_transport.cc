@@ -89,12 +89,12 @@ absl::Status MpiTransport::Begin(const Operation& operation, const Scope& scope)
   return absl::OkStatus();
 }
 
-void MpiTransport::PostSend(int peer, std::span<const std::byte> bytes) {
-  if (wrong_call_) return;
+bool MpiTransport::PostSend(int peer, std::span<const std::byte> bytes) {
+  if (wrong_call_) return false;
   if (bytes.size() > std::numeric_limits<int>::max()) {
     wrong_call_ = absl::InvalidArgumentError(fmt::format(
         "a message of {} bytes; MPI takes up to 2 GiB: lower segment_bytes", bytes.size()));
-    return;
+    return false;
   }
   MPI_Request request = MPI_REQUEST_NULL;
   const absl::Status sent =
@@ -103,11 +103,12 @@ void MpiTransport::PostSend(int peer, std::span<const std::byte> bytes) {
             "MPI_Isend");
   if (!sent.ok()) {
     wrong_call_ = sent;
-    return;
+    return false;
   }
   sends_.push_back({request, peer});
   ++peers_[static_cast<size_t>(peer)].sending;
   traffic_.bytes_sent += bytes.size();
+  return false;
 }
 
 Receipt MpiTransport::Post(int peer, const Arrival& arrival) {

@@ -50,7 +50,7 @@ class MpiTransport final : public Transport {
 
   absl::Status Begin(const Operation& operation, const Scope& scope) override;
   void Connect(int /*peer*/) override {}  // MPI is connected
-  void PostSend(int peer, std::span<const std::byte> bytes) override;
+  bool PostSend(int peer, std::span<const std::byte> bytes) override;
   Receipt PostReceive(int peer, std::span<std::byte> bytes) override;
   Receipt PostCombine(int peer, const Combining& combining) override;
   absl::Status Wait(Receipt receipt) override;

@@ -68,15 +68,16 @@ void Link::UseSharedMemory(std::unique_ptr<shm::Channel> channel, uint64_t round
   channel_ = std::move(channel);
 }
 
-void Link::QueueData(const FrameHeader& header, std::span<const std::byte> bytes) {
+bool Link::QueueData(const FrameHeader& header, std::span<const std::byte> bytes) {
   if (path_ == Path::kTcp) {
     queue_.push_back({.header = EncodeFrameHeader(header), .payload = bytes});
-    return;
+    return false;
   }
-  Held held{.header = header, .payload = bytes};
+  size_t sent = 0;
   const bool ahead = path_ == Path::kSharedMemory && held_.empty() && sent_ahead_ < kAheadBytes;
-  if (ahead && SendShared(held)) return;
-  held_.push_back(held);
+  if (ahead && SendShared(header, bytes, &sent)) return true;
+  held_.push_back({.header = header, .payload = bytes, .sent = sent});
+  return false;
 }
 
 void Link::QueueControl(const FrameHeader& header, const std::string& text) {
@@ -84,11 +85,6 @@ void Link::QueueControl(const FrameHeader& header, const std::string& text) {
   const std::string body = text.substr(0, kMaxControlBytes);
   sized.length = body.size();
   queue_.push_back({.header = EncodeFrameHeader(sized), .text = body, .control = true});
-}
-
-uint64_t Link::PostReceive(const Arrival& arrival) {
-  posted_.push_back(arrival);
-  return ++posted_count_;
 }
 
 bool Link::has_sends() const {

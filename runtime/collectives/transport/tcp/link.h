@@ -72,11 +72,16 @@ class Link {
   // Drops everything posted at once. Where a message is half sent nothing can follow it: closes.
   void Abandon();
 
-  // Queues a frame; before there is a connection, too. `bytes` are not copied.
-  void QueueData(const FrameHeader& header, std::span<const std::byte> bytes);
+  // Queues a frame; before there is a connection, too. `bytes` are not copied, unless they are all
+  // put into shared memory at once, which is what true says.
+  bool QueueData(const FrameHeader& header, std::span<const std::byte> bytes);
   void QueueControl(const FrameHeader& header, const std::string& text);
-  // The number of the receive, from 1 in each operation.
-  uint64_t PostReceive(const Arrival& arrival);
+  // What an Arrival is made of. The number of the receive, from 1 in each operation.
+  template <typename Place>
+  uint64_t PostReceive(const Place& place) {
+    posted_.emplace_back(place);
+    return ++posted_count_;
+  }
 
   uint64_t completed_receives() const { return completed_; }
   bool has_queued() const { return !queue_.empty() || has_unsent(); }  // for the socket
@@ -149,7 +154,7 @@ class Link {
   bool is_data() const { return header_.type == FrameType::kData; }
   bool has_unsent() const { return tls_ != nullptr && tls_->has_unsent(); }
   void Sent(size_t bytes, SteadyTime now);
-  bool SendShared(Held& held);
+  bool SendShared(const FrameHeader& header, std::span<const std::byte> payload, size_t* sent);
   FrameHeader HeaderOf(const shm::Channel::Piece& piece) const;
   absl::Status ReceiveShared(const shm::Channel::Piece& piece);
   absl::Status ReadHeader(SteadyTime now, bool* would_block);

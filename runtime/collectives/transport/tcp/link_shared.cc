@@ -10,13 +10,12 @@ constexpr size_t kMessageBytes = 1024;
 
 }  // namespace
 
-bool Link::SendShared(Held& held) {
-  const size_t before = held.sent;
-  const bool whole =
-      channel_->Send(held.header.sequence, held.header.tag, held.payload, &held.sent);
-  if (whole) bytes_sent_ += held.payload.size();
-  if (whole || held.sent > before) shared_moved_ = true;
-  sent_ahead_ += held.sent - before + kMessageBytes;
+bool Link::SendShared(const FrameHeader& header, std::span<const std::byte> payload, size_t* sent) {
+  const size_t before = *sent;
+  const bool whole = channel_->Send(header.sequence, header.tag, payload, sent);
+  if (whole) bytes_sent_ += payload.size();
+  if (whole || *sent > before) shared_moved_ = true;
+  sent_ahead_ += *sent - before + kMessageBytes;
   return whole;
 }
 
@@ -24,9 +23,10 @@ absl::StatusOr<bool> Link::MoveShared() {
   bool moved = false;
   sent_ahead_ = 0;
   while (!held_.empty() && sent_ahead_ < kGulpBytes) {
-    const size_t before = held_.front().sent;
-    const bool whole = SendShared(held_.front());
-    moved = moved || whole || held_.front().sent > before;
+    Held& held = held_.front();
+    const size_t before = held.sent;
+    const bool whole = SendShared(held.header, held.payload, &held.sent);
+    moved = moved || whole || held.sent > before;
     if (!whole) break;
     held_.pop_front();
   }

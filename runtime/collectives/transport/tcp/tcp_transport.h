@@ -71,7 +71,7 @@ class TcpTransport final : public Transport, private FrameHandler, private Round
 
   absl::Status Begin(const Operation& operation, const Scope& scope) override;
   void Connect(int peer) override;
-  void PostSend(int peer, std::span<const std::byte> bytes) override;
+  bool PostSend(int peer, std::span<const std::byte> bytes) override;
   Receipt PostReceive(int peer, std::span<std::byte> bytes) override;
   Receipt PostCombine(int peer, const Combining& combining) override;
   absl::Status Wait(Receipt receipt) override;
@@ -134,6 +134,8 @@ class TcpTransport final : public Transport, private FrameHandler, private Round
   // Until `done`, first without a system call that sleeps, then in Step.
   template <typename Done>
   absl::Status Until(const Done& done);
+  // How many looks pass before the clock is read.
+  int FreeLooks() const;
   // After so many looks at memory and sockets without news; false: sleep. `until` is kept between
   // them.
   bool MayLookAgain(int looks, SteadyTime* until);
