@@ -78,7 +78,7 @@ absl::Status MeasureRing(Transport& transport, std::span<const int> ranks, LinkC
   RM_ASSIGN_OR_RETURN(const double one,
                       Least(transport, ranks, kSmallTries, kSteps, 1, small_out, small_in));
   RM_ASSIGN_OR_RETURN(const double burst,
-                      Least(transport, ranks, kLargeTries, 1, kBurst, small_out, small_in));
+                      Least(transport, ranks, kSmallTries, kSteps, kBurst, small_out, small_in));
   RM_ASSIGN_OR_RETURN(const double large, Least(transport, ranks, kLargeTries, 1, 1, out, in));
   RM_RETURN_IF_ERROR(transport.Finish());  // `out` is sent from until then
   link->alpha = std::max(one, kLeast);
