@@ -56,17 +56,20 @@ void operator delete[](void* p, size_t) noexcept {
 namespace ringmaster::graph {
 namespace {
 
-// The cases that are whole networks.
+// The cases that are whole networks, and one whose kernels these do not have.
 class AllocationTest : public ::testing::TestWithParam<const char*> {};
 INSTANTIATE_TEST_SUITE_P(Networks, AllocationTest,
-                         ::testing::Values("SmallConvolutionNetwork", "SmallTransformer"));
+                         ::testing::Values("SmallConvolutionNetwork", "SmallTransformer",
+                                           "ConvOverTiles"));
 
 // A training step of a case, bound and run once.
 class Step {
  public:
   Step(const std::string& name, kernels::Selection selection) {
     Graph& g = builder_.graph();
-    const ValueId loss = std::ranges::find(ConformanceCases(), name, &Case::name)->build(builder_);
+    const ValueId result =
+        std::ranges::find(ConformanceCases(), name, &Case::name)->build(builder_);
+    const ValueId loss = SumAll(g, result);
     const auto gradients = Differentiate(g, loss, g.OfKind(ValueKind::kParameter));
     EXPECT_TRUE(gradients.ok()) << gradients.status();
     g.MarkOutput("loss", loss);

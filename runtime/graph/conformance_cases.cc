@@ -468,6 +468,11 @@ ValueId OddPartsOfBlocks(CaseBuilder& b) {
   const ValueId parts[] = {b.Var({2, 16, 3, 3}), b.Var({2, 4, 3, 3}), b.Var({2, 44, 3, 3})};
   return Conv2d(g, Relu(g, Concat(g, parts, 1)), b.Var({16, 64, 3, 3}), b.Var({16}), kSame3);
 }
+// As many places as the kernels over tiles of images in blocks want.
+ValueId ConvOverTiles(CaseBuilder& b) {
+  Graph& g = b.graph();
+  return Relu(g, Conv2d(g, b.Var({4, 64, 8, 7}), b.Var({16, 64, 3, 3}), b.Var({16}), kSame3));
+}
 
 // Attention that sees everything, of two heads, made of its parts.
 ValueId AttentionOfParts(CaseBuilder& b) {
@@ -619,6 +624,7 @@ const std::vector<Case>& ConformanceCases() {
       {"DenseBlock", DenseBlock},
       {"OddChannels", OddChannels},
       {"OddPartsOfBlocks", OddPartsOfBlocks},
+      {"ConvOverTiles", ConvOverTiles},
       {"AttentionOfParts", AttentionOfParts},
       {"SmallTransformer", SmallTransformer},
   };

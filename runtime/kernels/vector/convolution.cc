@@ -13,6 +13,7 @@
 #include "runtime/kernels/vector/rows.h"
 #include "runtime/kernels/vector/vector.h"
 #include "runtime/kernels/vector/winograd.h"
+#include "runtime/kernels/vector/winograd_blocks.h"
 #include "runtime/kernels/window.h"
 
 #pragma GCC target("avx2,fma")
@@ -370,6 +371,7 @@ bool Takes(const NodeSpec& node, const Extents& e) {
 }  // namespace
 
 std::unique_ptr<Primitive> Conv2d(const NodeSpec& node) {
+  if (auto winograd = WinogradConv2dOfBlocks(node)) return winograd;
   const Extents e(node.inputs[0].shape, node.inputs[1].shape, node.outputs[0].shape,
                   node.attributes);
   if (!Takes(node, e)) return nullptr;
@@ -379,6 +381,7 @@ std::unique_ptr<Primitive> Conv2d(const NodeSpec& node) {
 }
 
 std::unique_ptr<Primitive> Conv2dGradInput(const NodeSpec& node) {
+  if (auto winograd = WinogradConv2dGradInputOfBlocks(node)) return winograd;
   const Extents e(node.outputs[0].shape, node.inputs[1].shape, node.inputs[0].shape,
                   node.attributes);
   if (!Takes(node, e)) return nullptr;
@@ -387,6 +390,7 @@ std::unique_ptr<Primitive> Conv2dGradInput(const NodeSpec& node) {
 }
 
 std::unique_ptr<Primitive> Conv2dGradWeight(const NodeSpec& node) {
+  if (auto winograd = WinogradConv2dGradWeightOfBlocks(node)) return winograd;
   const Extents e(node.inputs[0].shape, node.outputs[0].shape, node.inputs[1].shape,
                   node.attributes);
   if (!Takes(node, e)) return nullptr;

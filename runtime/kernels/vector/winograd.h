@@ -1,4 +1,5 @@
-// Convolutions of small images with fewer multiplications. Internal to this folder.
+// Convolutions of small images with fewer multiplications (of large ones: winograd_blocks.h).
+// Internal to this folder.
 #ifndef RINGMASTER_RUNTIME_KERNELS_VECTOR_WINOGRAD_H_
 #define RINGMASTER_RUNTIME_KERNELS_VECTOR_WINOGRAD_H_
 

@@ -4,94 +4,20 @@
 #include <cmath>
 #include <limits>
 #include <memory>
-#include <ostream>
-#include <string>
 #include <vector>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "runtime/kernels/kernel.h"
+#include "runtime/kernels/vector/convolution_nodes.h"
 #include "runtime/kernels/vector/product.h"
-#include "runtime/tensor/random.h"
 
 namespace ringmaster::kernels::vector {
 namespace {
 
 using tensor::DType;
 using tensor::ValueSpec;
-
-// A convolution of `in` channels of height x width to `out`.
-struct Convolution {
-  int64_t batch, in, out, height, width, kernel, padding;
-  int64_t stride = 1, dilation = 1, groups = 1;
-
-  Attributes attributes(bool relu = false) const {
-    const auto twice = [](int64_t n) { return std::vector<int64_t>{n, n}; };
-    return {{"stride", twice(stride)},
-            {"padding", twice(padding)},
-            {"dilation", twice(dilation)},
-            {"groups", groups},
-            {"relu", int64_t{relu}}};
-  }
-  int64_t Places(int64_t extent) const {
-    return (extent + 2 * padding - dilation * (kernel - 1) - 1) / stride + 1;
-  }
-  tensor::Shape x() const { return {batch, in, height, width}; }
-  tensor::Shape weight() const { return {out, in / groups, kernel, kernel}; }
-  tensor::Shape y() const { return {batch, out, Places(height), Places(width)}; }
-};
-
-void PrintTo(const Convolution& c, std::ostream* os) {
-  *os << c.x().ToString() << " by " << c.weight().ToString() << ", padding " << c.padding;
-}
-
-// A node of one output, with operands from a fixed seed.
-struct Node {
-  std::string op;
-  Attributes attributes;
-  std::vector<tensor::Shape> inputs;
-  tensor::Shape output;
-
-  std::unique_ptr<Primitive> Make(DType dtype, Selection selection) const {
-    std::vector<ValueSpec> in;
-    for (const tensor::Shape& shape : inputs) in.push_back({shape, dtype});
-    const ValueSpec out{output, dtype};
-    return Prepare({op, attributes, in, {&out, 1}}, selection);
-  }
-
-  // What comes out where all memory was no number before.
-  template <typename Float>
-  std::vector<Float> Run(Primitive& primitive) const {
-    tensor::RandomStream stream({.seed = 5});
-    std::vector<std::vector<Float>> values;
-    std::vector<const void*> pointers;
-    for (const tensor::Shape& shape : inputs) {
-      auto& v = values.emplace_back(static_cast<size_t>(shape.elements()));
-      for (Float& one : v) one = 2 * tensor::ToUniform(stream.Next()) - 1;
-    }
-    for (const auto& v : values) pointers.push_back(v.data());
-    constexpr Float kNan = std::numeric_limits<Float>::quiet_NaN();
-    std::vector<Float> y(static_cast<size_t>(output.elements()), kNan);
-    std::vector<float> scratch(primitive.scratch_bytes() / sizeof(float) + 16,
-                               std::numeric_limits<float>::quiet_NaN());
-    void* place = scratch.data();
-    size_t space = scratch.size() * sizeof(float);
-    std::align(64, primitive.scratch_bytes(), place, space);
-    void* outputs[] = {y.data()};
-    primitive.Run({pointers.data(), outputs, place, nullptr});
-    return y;
-  }
-};
-
-std::vector<Node> NodesOf(const Convolution& c) {
-  return {
-      {"conv2d", c.attributes(), {c.x(), c.weight(), {c.out}}, c.y()},
-      {"conv2d", c.attributes(true), {c.x(), c.weight()}, c.y()},
-      {"conv2d_grad_input", c.attributes(), {c.y(), c.weight()}, c.x()},
-      {"conv2d_grad_weight", c.attributes(), {c.x(), c.y()}, c.weight()},
-  };
-}
 
 class WinogradTest : public ::testing::TestWithParam<Convolution> {
  protected:

@@ -10,8 +10,6 @@
 namespace ringmaster::kernels::vector {
 namespace {
 
-constexpr int64_t kLanes = kTileColumns;
-
 constexpr float kNear = 0.625F, kFar = 1.5F;
 constexpr float kNear2 = kNear * kNear, kFar2 = kFar * kFar;
 // Each point's product of its differences from all others.
@@ -175,7 +173,7 @@ struct ResultGrad<4> {
 };
 
 // One axis. The compiler makes vectors of the lanes.
-template <typename Matrix, size_t... kIn, size_t... kOut>
+template <typename Matrix, int64_t kLanes, size_t... kIn, size_t... kOut>
 [[gnu::always_inline]] inline void AlongOne(std::index_sequence<kIn...>,
                                             std::index_sequence<kOut...>, const float* from,
                                             int64_t from_step, float* to, int64_t to_step) {
@@ -187,7 +185,7 @@ template <typename Matrix, size_t... kIn, size_t... kOut>
   }
 }
 
-template <typename Matrix>
+template <typename Matrix, int64_t kLanes>
 [[gnu::always_inline]] inline void AlongBoth(const float* from, Strides strides, float* to,
                                              int64_t step) {
   constexpr int64_t kIn = Matrix::kIn, kOut = Matrix::kOut;
@@ -195,19 +193,21 @@ template <typename Matrix>
   constexpr auto kMade = std::make_index_sequence<Matrix::kOut>();
   alignas(64) float half[kOut * kIn * kLanes];
   for (int64_t j = 0; j < kIn; ++j) {
-    AlongOne<Matrix>(kEach, kMade, from + j * strides.column, strides.row, half + j * kLanes,
-                     kIn * kLanes);
+    AlongOne<Matrix, kLanes>(kEach, kMade, from + j * strides.column, strides.row,
+                             half + j * kLanes, kIn * kLanes);
   }
   for (int64_t i = 0; i < kOut; ++i) {
-    AlongOne<Matrix>(kEach, kMade, half + i * kIn * kLanes, kLanes, to + i * kOut * step, step);
+    AlongOne<Matrix, kLanes>(kEach, kMade, half + i * kIn * kLanes, kLanes, to + i * kOut * step,
+                             step);
   }
 }
 
 // The same for both kinds of processors, so that each lane has the same bits.
+template <int64_t kLanes>
 struct Narrow {
   template <typename Matrix>
   static void Run(const float* from, Strides strides, float* to, int64_t step) {
-    AlongBoth<Matrix>(from, strides, to, step);
+    AlongBoth<Matrix, kLanes>(from, strides, to, step);
   }
 };
 
@@ -215,7 +215,7 @@ struct Wide {
   template <typename Matrix>
   [[gnu::target("avx512f")]] static void Run(const float* from, Strides strides, float* to,
                                              int64_t step) {
-    AlongBoth<Matrix>(from, strides, to, step);
+    AlongBoth<Matrix, kTileColumns>(from, strides, to, step);
   }
 };
 
@@ -230,8 +230,9 @@ constexpr WinogradTransforms MakeTransforms() {
           .result_grad = Kind::template Run<ResultGrad<kResults>>};
 }
 
-constexpr WinogradTransforms kThree = MakeTransforms<Narrow, 3>(),
-                             kFive = MakeTransforms<Narrow, 5>(),
+constexpr WinogradTransforms kThree = MakeTransforms<Narrow<kTileColumns>, 3>(),
+                             kFive = MakeTransforms<Narrow<kTileColumns>, 5>(),
+                             kThreeOfEight = MakeTransforms<Narrow<8>, 3>(),
                              kWideThree = MakeTransforms<Wide, 3>(),
                              kWideFive = MakeTransforms<Wide, 5>();
 
@@ -240,6 +241,10 @@ constexpr WinogradTransforms kThree = MakeTransforms<Narrow, 3>(),
 const WinogradTransforms& WinogradTransformsFor(int64_t taps) {
   if (UsesWideTiles()) return taps == 3 ? kWideThree : kWideFive;
   return taps == 3 ? kThree : kFive;
+}
+
+const WinogradTransforms& WinogradTransformsOfEight() {
+  return kThreeOfEight;
 }
 
 }  // namespace ringmaster::kernels::vector

@@ -1,4 +1,5 @@
-// The transforms of Winograd's convolution, sixteen of them side by side. Internal to this folder.
+// The transforms of Winograd's convolution, sixteen or eight of them side by side. Internal to this
+// folder.
 //
 // Along one axis, kTaps weights over 6 pixels give m = 7 - kTaps results. All three are
 // polynomials' coefficients, and a product of polynomials is found by its values at six points
@@ -20,8 +21,8 @@ namespace ringmaster::kernels::vector {
 // The points along one axis, and so the side of a tile of the image.
 inline constexpr int64_t kPoints = 6;
 
-// Transforms sixteen squares along both axes. Of lane l, element (i, j) is from[i * strides.row +
-// j * strides.column + l]; the result's lie row by row, `step` apart.
+// Transforms a square in each lane along both axes. Of lane l, element (i, j) is from[i *
+// strides.row + j * strides.column + l]; the result's lie row by row, `step` apart.
 using WinogradTransform = void (*)(const float* from, Strides strides, float* to, int64_t step);
 
 // All of one size of window.
@@ -29,9 +30,11 @@ struct WinogradTransforms {
   WinogradTransform image, image_grad, weight, weight_grad, result, result_grad;
 };
 
-// For windows of `taps` x `taps`, 3 or 5; with the vectors that products use (UseWideTiles), which
-// changes no bit.
+// For windows of `taps` x `taps`, 3 or 5, in sixteen lanes; with the vectors that products use
+// (UseWideTiles), which changes no bit.
 const WinogradTransforms& WinogradTransformsFor(int64_t taps);
+// For windows of 3 x 3, in eight lanes.
+const WinogradTransforms& WinogradTransformsOfEight();
 
 }  // namespace ringmaster::kernels::vector
 

@@ -1,0 +1,254 @@
+// Convolution of large images with many channels over tiles of 6 x 6 pixels, which make 4 x 4
+// results of 3 x 3 weights with 36 multiplications instead of 144 (winograd_transforms.h). A
+// vector's lanes are channels of a block, so tiles are transformed where they lie.
+//
+// A block of tiles at a time: all its channels are transformed; then, for some channels of the
+// result after the other, each of the 36 points has a matrix product of its own, tiles by channels
+// by channels, and results are transformed back. A block is so large that what it is transformed
+// to stays in the second cache, and that weights, which come from further away, are used often.
+//
+// The input's gradient is the same with weights turned around.
+#include "runtime/kernels/vector/winograd_blocks.h"
+
+#include <string>
+#include <utility>
+
+#include "runtime/device/parallel.h"
+#include "runtime/kernels/vector/parts.h"
+#include "runtime/kernels/vector/product.h"
+#include "runtime/kernels/window.h"
+
+#pragma GCC target("avx2,fma")
+
+namespace ringmaster::kernels::vector {
+namespace {
+
+constexpr int64_t kColumns = kTileColumns;
+// Between points lies so much more than is used: were they apart by a power of two, the lines of
+// one tile would displace one another in the cache.
+constexpr int64_t kGap = 16;
+
+// Channels of the result that are multiplied together.
+constexpr int64_t kMostChunk = 64;
+
+// Where these kernels were faster than oneDNN's 2.6, for each of the three and the shapes of
+// ResNet-50, VGG-16 and DenseNet-121, on two cores with AVX-512: tiles are mostly filled, so that
+// one multiplication at a point replaces this many, and so many that transforming the weights
+// pays, of which the more are multiplied for each tile, the more lie outside the caches.
+constexpr int64_t kLeastGain = 2;
+constexpr int64_t kLeastTiles = 16;
+constexpr int64_t kMostWeightsOfATile = 4096;
+
+bool Pays(const BlockTiling& t) {
+  const int64_t tiles = t.count(), weights = t.seen.channels * t.made.channels;
+  return 9 * t.batch * t.made.height * t.made.width >= kLeastGain * kSquarePoints * tiles &&
+         tiles >= std::max(kLeastTiles, weights / kMostWeightsOfATile);
+}
+
+// Where the weights of windows lie: from one channel that is made to the next, and from one that is
+// seen to the next.
+struct WeightStrides {
+  int64_t made, seen;
+  bool turned;  // taps backwards
+};
+
+constexpr int64_t PartsOfBlocks(int64_t count, int64_t size) {
+  return (count + size - 1) / size;
+}
+
+template <int64_t kLanes>
+class WinogradBlocksKernel : public VectorPrimitive {
+ public:
+  WinogradBlocksKernel(const BlockTiling& tiling, const WeightStrides& strides, bool has_bias,
+                       bool relu)
+      : t_(tiling),
+        strides_(strides),
+        has_bias_(has_bias),
+        relu_(relu),
+        block_(std::min(t_.count(), MostTiles(t_.seen.channels))),
+        chunk_(std::min(t_.made.channels, kMostChunk)) {}
+
+  std::string name() const override { return "vector/winograd"; }
+  size_t scratch_bytes() const override {
+    return static_cast<size_t>(weight_floats() + device::ThreadCount() * block_floats()) *
+           sizeof(float);
+  }
+
+ protected:
+  void Convolve(const float* x, const float* weight, const float* bias, float* y,
+                float* scratch) const {
+    TransformWeights(weight, scratch);
+    const int64_t threads = device::ThreadCount(),
+                  blocks = PartsOfBlocks(PartsOfBlocks(t_.count(), block_), threads) * threads;
+    ForParts(blocks, block_ * kSquarePoints * t_.seen.channels * t_.made.channels / 16,
+             static_cast<size_t>(block_floats()), scratch + weight_floats(),
+             [&](int64_t i, float* memory) {
+               const int64_t first = t_.count() * i / blocks, end = t_.count() * (i + 1) / blocks;
+               if (first < end) MakeBlock(first, end - first, x, scratch, bias, y, memory);
+             });
+  }
+
+ private:
+  static int64_t MostTiles(int64_t channels) { return channels <= 64 ? 42 : 56; }
+
+  // From one point to the next: weights, the block's tiles, their products.
+  int64_t weight_step() const { return t_.seen.channels * t_.made.channels + kGap; }
+  int64_t image_step() const { return block_ * t_.seen.channels + kGap; }
+  int64_t product_step() const { return block_ * chunk_ + kGap; }
+  int64_t weight_floats() const { return kSquarePoints * weight_step(); }
+  int64_t block_floats() const { return kSquarePoints * (image_step() + product_step()); }
+
+  // -> [point, panel of channels made, channel seen, 16].
+  void TransformWeights(const float* weight, float* to) const {
+    constexpr int64_t kTaps = 9;
+    const WinogradTransforms& transforms = WinogradTransformsFor(3);
+    const int64_t seen = t_.seen.channels;
+    device::ParallelFor(
+        t_.made.channels / kColumns * seen, kSquarePoints * kColumns, [&](int64_t i) {
+          alignas(64) float taps[kTaps * kColumns];
+          const float* from =
+              weight + i / seen * kColumns * strides_.made + i % seen * strides_.seen;
+          for (int64_t lane = 0; lane < kColumns; ++lane, from += strides_.made) {
+            for (int64_t tap = 0; tap < kTaps; ++tap) taps[tap * kColumns + lane] = from[tap];
+          }
+          constexpr Strides kForwards{3 * kColumns, kColumns}, kBackwards{-3 * kColumns, -kColumns};
+          strides_.turned ? transforms.weight(taps + (kTaps - 1) * kColumns, kBackwards,
+                                              to + i * kColumns, weight_step())
+                          : transforms.weight(taps, kForwards, to + i * kColumns, weight_step());
+        });
+  }
+
+  // The results of `count` tiles from `first` on.
+  void MakeBlock(int64_t first, int64_t count, const float* x, const float* weights,
+                 const float* bias, float* y, float* memory) const {
+    const int64_t seen = t_.seen.channels, made = t_.made.channels;
+    float* const products = memory + kSquarePoints * image_step();
+    for (int64_t c = 0; c < seen; c += kLanes) {
+      const float* block = x + c * t_.seen.height * t_.seen.width;
+      t_.ForTiles(first, count, [&](int64_t i, const BlockTiling::Tile& tile) {
+        transforms_.Image(t_, tile, block + tile.sample * t_.seen.sample(), memory + i * seen + c,
+                          image_step());
+      });
+    }
+    const Product product{.m = count, .k = seen, .a = {seen, 1}};
+    for (int64_t begin = 0; begin < made; begin += chunk_) {
+      const int64_t channels = std::min(chunk_, made - begin);
+      for (int64_t point = 0; point < kSquarePoints; ++point) {
+        product.RunPacked(memory + point * image_step(),
+                          weights + point * weight_step() + begin * seen,
+                          products + point * product_step(), chunk_, false,
+                          {channels / kColumns, kColumns * seen, kColumns});
+      }
+      for (int64_t c = 0; c < channels; c += kLanes) {
+        float* block = y + (begin + c) * t_.made.height * t_.made.width;
+        t_.ForTiles(first, count, [&](int64_t i, const BlockTiling::Tile& tile) {
+          MakeTile(tile, products + i * chunk_ + c, bias == nullptr ? nullptr : bias + begin + c,
+                   block + tile.sample * t_.made.sample());
+        });
+      }
+    }
+  }
+
+  void MakeTile(const BlockTiling::Tile& tile, const float* products, const float* bias,
+                float* plane) const {
+    alignas(64) float results[kTileSide * kTileSide * kLanes];
+    transforms_.Result(products, product_step(), results);
+    if (bias != nullptr) {
+      for (int64_t i = 0; i < kTileSide * kTileSide; ++i) {
+        for (int64_t lane = 0; lane < kLanes; ++lane) results[i * kLanes + lane] += bias[lane];
+      }
+    }
+    if (relu_) {  // what is no number stays, as in the op of its own
+      for (float& result : results) result = result <= 0.0F ? 0.0F : result;
+    }
+    const int64_t rows = std::min(kTileSide, t_.made.height - tile.row),
+                  columns = std::min(kTileSide, t_.made.width - tile.column);
+    float* to = plane + tile.row * t_.made.row() + tile.column * kLanes;
+    for (int64_t row = 0; row < rows; ++row, to += t_.made.row()) {
+      const float* from = results + row * kTileSide * kLanes;
+      if (columns == kTileSide) {
+        std::copy_n(from, kTileSide * kLanes, to);
+      } else {
+        std::copy_n(from, columns * kLanes, to);
+      }
+    }
+  }
+
+ protected:
+  const BlockTiling t_;
+  const WeightStrides strides_;
+  const bool has_bias_, relu_;
+
+ private:
+  const int64_t block_, chunk_;  // tiles and channels of the result that are multiplied together
+  const BlockTransforms<kLanes> transforms_;
+};
+
+// (x, weight, bias or nothing) -> y, or its positive part.
+template <int64_t kLanes>
+class WinogradBlocksConv2dKernel : public WinogradBlocksKernel<kLanes> {
+ public:
+  WinogradBlocksConv2dKernel(const BlockTiling& t, bool has_bias, bool relu)
+      : WinogradBlocksKernel<kLanes>(t, {9 * t.seen.channels, 9, false}, has_bias, relu) {}
+
+  void Run(const Arguments& a) override {
+    this->Convolve(a.in<float>(0), a.in<float>(1), this->has_bias_ ? a.in<float>(2) : nullptr,
+                   a.out<float>(0), static_cast<float*>(a.scratch));
+  }
+};
+
+// (dy, weight) -> dx
+template <int64_t kLanes>
+class WinogradBlocksGradInputKernel : public WinogradBlocksKernel<kLanes> {
+ public:
+  explicit WinogradBlocksGradInputKernel(const BlockTiling& t)
+      : WinogradBlocksKernel<kLanes>(t, {9, 9 * t.made.channels, true}, false, false) {}
+
+  void Run(const Arguments& a) override {
+    this->Convolve(a.in<float>(0), a.in<float>(1), nullptr, a.out<float>(0),
+                   static_cast<float*>(a.scratch));
+  }
+};
+
+}  // namespace
+
+std::optional<BlockTiling> BlockTilingOf(const NodeSpec& node, const tensor::ValueSpec& x,
+                                         const tensor::Shape& weight, const tensor::ValueSpec& y) {
+  if (!FitsInAnyLayout(node) || x.layout != y.layout || x.layout == tensor::Layout::kRowMajor)
+    return std::nullopt;
+  const Window window = MakeWindow(x.shape, y.shape, weight.dim(2), weight.dim(3), node.attributes);
+  const auto takes = [](const Axis& axis) {
+    return axis.window == 3 && axis.stride == 1 && axis.dilation == 1 && axis.padding <= 2;
+  };
+  if (!takes(window.h) || !takes(window.w) || node.attributes.Int("groups") > 1)
+    return std::nullopt;
+  if (x.shape.dim(1) % kColumns != 0 || y.shape.dim(1) % kColumns != 0) return std::nullopt;
+  const auto image = [](const tensor::ValueSpec& spec) {
+    return BlockImage{spec.shape.dim(1), spec.shape.dim(2), spec.shape.dim(3),
+                      static_cast<int64_t>(spec.layout)};
+  };
+  const BlockTiling tiling{x.shape.dim(0), image(x), image(y), window.h.padding, window.w.padding};
+  if (!Pays(tiling)) return std::nullopt;
+  return tiling;
+}
+
+std::unique_ptr<Primitive> WinogradConv2dOfBlocks(const NodeSpec& node) {
+  const auto tiling = BlockTilingOf(node, node.inputs[0], node.inputs[1].shape, node.outputs[0]);
+  if (!tiling) return nullptr;
+  const bool has_bias = node.inputs.size() == 3, relu = node.attributes.Int("relu") != 0;
+  if (tiling->seen.lanes == 8)
+    return std::make_unique<WinogradBlocksConv2dKernel<8>>(*tiling, has_bias, relu);
+  return std::make_unique<WinogradBlocksConv2dKernel<16>>(*tiling, has_bias, relu);
+}
+
+std::unique_ptr<Primitive> WinogradConv2dGradInputOfBlocks(const NodeSpec& node) {
+  auto tiling = BlockTilingOf(node, node.outputs[0], node.inputs[1].shape, node.inputs[0]);
+  if (!tiling) return nullptr;
+  std::swap(tiling->seen, tiling->made);
+  tiling->padding_down = 2 - tiling->padding_down;
+  tiling->padding_across = 2 - tiling->padding_across;
+  if (tiling->seen.lanes == 8) return std::make_unique<WinogradBlocksGradInputKernel<8>>(*tiling);
+  return std::make_unique<WinogradBlocksGradInputKernel<16>>(*tiling);
+}
+
+}  // namespace ringmaster::kernels::vector

@@ -1,0 +1,117 @@
+// The gradient of weights over the same tiles (winograd_blocks.cc): at each of the 36 points the
+// tiles of x times those of dy, summed over all tiles in order.
+//
+// A block of tiles of both is transformed by all threads, then each thread multiplies at points of
+// its own, so that each sum has one thread and one order.
+#include <string>
+
+#include "runtime/device/parallel.h"
+#include "runtime/kernels/vector/product.h"
+#include "runtime/kernels/vector/winograd_blocks.h"
+
+#pragma GCC target("avx2,fma")
+
+namespace ringmaster::kernels::vector {
+namespace {
+
+constexpr int64_t kColumns = kTileColumns;
+constexpr int64_t kGap = 16;  // as in winograd_blocks.cc
+
+// (x, dy) -> dweight
+template <int64_t kLanes>
+class WinogradBlocksGradWeightKernel : public VectorPrimitive {
+ public:
+  explicit WinogradBlocksGradWeightKernel(const BlockTiling& tiling)
+      : t_(tiling), block_(std::min(t_.count(), kMostTiles)) {}
+
+  std::string name() const override { return "vector/winograd"; }
+  size_t scratch_bytes() const override {
+    return static_cast<size_t>(kSquarePoints * (sum_step() + image_step() + gradient_step())) *
+           sizeof(float);
+  }
+
+  void Run(const Arguments& a) override {
+    float* const sums = static_cast<float*>(a.scratch);
+    float* const images = sums + kSquarePoints * sum_step();
+    float* const gradients = images + kSquarePoints * image_step();
+    for (int64_t first = 0; first < t_.count(); first += block_) {
+      const int64_t count = std::min(block_, t_.count() - first);
+      Transform(first, count, a.in<float>(0), a.in<float>(1), images, gradients);
+      Multiply(count, images, gradients, first > 0, sums);
+    }
+    Finish(sums, a.out<float>(0));
+  }
+
+ private:
+  static constexpr int64_t kMostTiles = 112;
+
+  // From one point to the next.
+  int64_t sum_step() const { return t_.seen.channels * t_.made.channels + kGap; }
+  int64_t image_step() const { return block_ * t_.seen.channels + kGap; }
+  int64_t gradient_step() const { return block_ * t_.made.channels + kGap; }
+
+  // -> images [point, tile, channel] and gradients [point, panel of channels, tile, 16].
+  void Transform(int64_t first, int64_t count, const float* x, const float* dy, float* images,
+                 float* gradients) const {
+    const int64_t seen = t_.seen.channels, made = t_.made.channels;
+    device::ParallelFor((seen + made) / kLanes, count * kSquarePoints * kLanes, [&](int64_t i) {
+      const bool is_image = i < seen / kLanes;
+      const int64_t c = is_image ? i * kLanes : i * kLanes - seen;
+      const BlockImage& image = is_image ? t_.seen : t_.made;
+      const float* block = (is_image ? x : dy) + c * image.height * image.width;
+      t_.ForTiles(first, count, [&](int64_t k, const BlockTiling::Tile& tile) {
+        const float* plane = block + tile.sample * image.sample();
+        if (is_image) {
+          transforms_.Image(t_, tile, plane, images + k * seen + c, image_step());
+        } else {
+          transforms_.ResultGrad(t_, tile, plane,
+                                 gradients + (c / kColumns * block_ + k) * kColumns + c % kColumns,
+                                 gradient_step());
+        }
+      });
+    });
+  }
+
+  // -> sums [point, channel of x, channel of dy], or more to what is there.
+  void Multiply(int64_t count, const float* images, const float* gradients, bool accumulate,
+                float* sums) const {
+    const int64_t seen = t_.seen.channels, made = t_.made.channels;
+    const Product product{.m = seen, .k = count, .a = {1, seen}};
+    device::ParallelFor(kSquarePoints, count * seen * made / 4, [&](int64_t point) {
+      product.RunPacked(images + point * image_step(), gradients + point * gradient_step(),
+                        sums + point * sum_step(), made, accumulate,
+                        {made / kColumns, block_ * kColumns, kColumns});
+    });
+  }
+
+  void Finish(const float* sums, float* dweight) const {
+    constexpr int64_t kTaps = 9;
+    const WinogradTransforms& transforms = WinogradTransformsFor(3);
+    const int64_t seen = t_.seen.channels, made = t_.made.channels;
+    device::ParallelFor(made / kColumns * seen, kSquarePoints * kColumns, [&](int64_t i) {
+      alignas(64) float taps[kTaps * kColumns];
+      const int64_t o = i / seen * kColumns, c = i % seen;
+      transforms.weight_grad(sums + c * made + o, {kPoints * sum_step(), sum_step()}, taps,
+                             kColumns);
+      float* to = dweight + (o * seen + c) * kTaps;
+      for (int64_t lane = 0; lane < kColumns; ++lane, to += seen * kTaps) {
+        for (int64_t tap = 0; tap < kTaps; ++tap) to[tap] = taps[tap * kColumns + lane];
+      }
+    });
+  }
+
+  const BlockTiling t_;
+  const int64_t block_;  // tiles that are transformed and multiplied together
+  const BlockTransforms<kLanes> transforms_;
+};
+
+}  // namespace
+
+std::unique_ptr<Primitive> WinogradConv2dGradWeightOfBlocks(const NodeSpec& node) {
+  const auto tiling = BlockTilingOf(node, node.inputs[0], node.outputs[0].shape, node.inputs[1]);
+  if (!tiling) return nullptr;
+  if (tiling->seen.lanes == 8) return std::make_unique<WinogradBlocksGradWeightKernel<8>>(*tiling);
+  return std::make_unique<WinogradBlocksGradWeightKernel<16>>(*tiling);
+}
+
+}  // namespace ringmaster::kernels::vector
