@@ -1,4 +1,4 @@
-// Work that wants memory of its own in every thread. Internal to this folder.
+// Work in parts, and such that wants memory of its own in every thread. Internal to this folder.
 #ifndef RINGMASTER_RUNTIME_KERNELS_VECTOR_PARTS_H_
 #define RINGMASTER_RUNTIME_KERNELS_VECTOR_PARTS_H_
 
@@ -9,6 +9,11 @@
 #include "runtime/device/parallel.h"
 
 namespace ringmaster::kernels::vector {
+
+// How many parts of at most `size` there are of `count`.
+constexpr int64_t PartsOf(int64_t count, int64_t size) {
+  return (count + size - 1) / size;
+}
 
 // Calls body(i, scratch) for each i in [0, n), in one contiguous part for each thread, which has
 // `floats` floats of `scratch`: ThreadCount() times as many in all. `work` is of one i, as

@@ -5,9 +5,6 @@
 // weights 16 with 36 instead of 144. Gradients are the transposed transforms, backwards, so that
 // they see the same tiles.
 //
-// Four neighbouring tiles of a row, a quad, lie side by side, and four quads make a panel: a
-// product's sixteen columns. Rows of tiles are filled up to whole quads with zeros.
-//
 // Between two steps that see the same memory in pieces of different sizes the work of several
 // channels lies: a load that wants parts of two stores waits until both have left the processor.
 #include "runtime/kernels/vector/winograd.h"
@@ -20,9 +17,8 @@
 #include "runtime/kernels/vector/parts.h"
 #include "runtime/kernels/vector/product.h"
 #include "runtime/kernels/vector/rows.h"
-#include "runtime/kernels/vector/winograd_rows.h"
+#include "runtime/kernels/vector/winograd_tiles.h"
 #include "runtime/kernels/vector/winograd_transforms.h"
-#include "runtime/kernels/window.h"
 
 #pragma GCC target("avx2,fma")
 
@@ -30,8 +26,6 @@ namespace ringmaster::kernels::vector {
 namespace {
 
 constexpr int64_t kLanes = kTileColumns;
-constexpr int64_t kQuad = 4;
-constexpr int64_t kSquare = kPoints * kPoints;
 // Of rows of sixteen, one after the other.
 constexpr Strides kDense{kPoints * kLanes, kLanes};
 // Channels that take each step together.
@@ -46,159 +40,13 @@ constexpr int64_t kLeastChannels = 8;
 // How many multiplications of a convolution one at a point must replace.
 constexpr int64_t kLeastGain = 2;
 
-constexpr int64_t PartsOf(int64_t count, int64_t size) {
-  return (count + size - 1) / size;
+bool Pays(const WinogradTiling& t) {
+  const int64_t lanes = t.panels * kLanes;
+  return std::min(t.in_channels, t.out_channels) >= kLeastChannels &&
+         kSquarePoints * t.in_channels * t.padded_out() <= kMostWeights &&
+         kSquarePoints * lanes * (t.in_channels + t.out_channels) <= kMostTiles &&
+         t.h.out * t.w.out * t.taps * t.taps >= kLeastGain * kSquarePoints * lanes;
 }
-
-// What all three kernels need, from the shapes of x, weight and y.
-struct Tiling {
-  int64_t batch, in_channels, out_channels, taps;
-  int64_t stride = 0;   // pixels from one tile to the next, and results of a tile on one axis
-  int64_t down = 0;     // rows of tiles
-  int64_t across = 0;   // tiles of a row, filled up
-  int64_t panels = 0;   // of an image's tiles
-  int64_t rows = 0;     // of the padded image
-  int64_t columns = 0;  // of one phase of such a row
-  Axis h, w;
-
-  Tiling(const tensor::Shape& x, const tensor::Shape& weight, const tensor::Shape& y,
-         const Attributes& attributes)
-      : batch(x.dim(0)), in_channels(x.dim(1)), out_channels(y.dim(1)), taps(weight.dim(2)) {
-    const Window both = MakeWindow(x, y, weight.dim(2), weight.dim(3), attributes);
-    h = both.h;
-    w = both.w;
-    if (!HasTiles()) return;
-    stride = kPoints + 1 - taps;
-    down = PartsOf(h.out, stride);
-    across = PartsOf(w.out, stride * kQuad) * kQuad;
-    panels = PartsOf(down * across, kLanes);
-    rows = stride * (down - 1) + kPoints;
-    columns = PartsOf(across + (kPoints - 1) / stride, kQuad) * kQuad;
-  }
-
-  bool HasTiles() const {
-    const auto is_plain = [&](const Axis& axis) { return axis.window == taps && axis.stride == 1; };
-    return (taps == 3 || taps == 5) && is_plain(h) && is_plain(w);
-  }
-
-  bool Pays() const {
-    const int64_t lanes = panels * kLanes;
-    return std::min(in_channels, out_channels) >= kLeastChannels &&
-           kSquare * in_channels * padded_out() <= kMostWeights &&
-           kSquare * lanes * (in_channels + out_channels) <= kMostTiles &&
-           h.out * w.out * taps * taps >= kLeastGain * kSquare * lanes;
-  }
-
-  int64_t image() const { return in_channels * h.in * w.in; }
-  int64_t result() const { return out_channels * h.out * w.out; }
-  int64_t padded_out() const { return PartsOf(out_channels, kLanes) * kLanes; }
-  // Of one channel.
-  int64_t padded_width() const { return stride * columns; }
-  int64_t padded_image() const { return rows * padded_width(); }
-  int64_t padded_result() const { return stride * down * stride * across; }
-  // Whether the result's rows and columns fill the tiles.
-  bool IsWhole() const { return h.out == stride * down && w.out == stride * across; }
-
-  // A panel's tiles of that many channels, at all points.
-  static int64_t point_floats(int64_t channels) { return kSquare * channels * kLanes; }
-  int64_t quads() const { return down * across / kQuad; }
-  int64_t quads_of(int64_t panel) const { return std::min(kQuad, quads() - panel * kQuad); }
-};
-
-// Moves tiles, kStride apart, between images and panels.
-template <int64_t kStride>
-class Tiles {
- public:
-  explicit Tiles(const Tiling& tiling) : t_(tiling) {}
-
-  // Steps are read once: the compiler must take it that a vector's store may change them.
-
-  // A channel of the image -> phases of its rows. Of `padded` the edges are zeros, and stay so.
-  void Split(const float* x, float* padded, float* phases) const {
-    CopyRows(t_.h.in, t_.w.in, x, t_.w.in, padded + FirstPixel(), t_.padded_width());
-    ForFours([&](int64_t pixels, int64_t four, int64_t columns) {
-      SplitFour<kStride>(padded + pixels, phases + four, columns);
-    });
-  }
-  // The other way about.
-  void Join(const float* phases, float* padded, float* x) const {
-    ForFours([&](int64_t pixels, int64_t four, int64_t columns) {
-      JoinFour<kStride>(phases + four, columns, padded + pixels);
-    });
-    CopyRows(t_.h.in, t_.w.in, padded + FirstPixel(), t_.padded_width(), x, t_.w.in);
-  }
-
-  // Phases -> the panel's tiles: kSquare rows of sixteen. Behind the last quad it is repeated.
-  void Gather(int64_t panel, const float* phases, float* tiles) const {
-    const int64_t width = t_.padded_width(), columns = t_.columns;
-    for (int64_t quad = 0; quad < kQuad; ++quad) {
-      const float* row = phases + PlaceOf(std::min(panel * kQuad + quad, t_.quads() - 1));
-      float* to = tiles + quad * kQuad;
-      for (int64_t i = 0; i < kPoints; ++i, row += width, to += kPoints * kLanes) {
-        for (int64_t j = 0; j < kPoints; ++j)
-          _mm_storeu_ps(to + j * kLanes, _mm_loadu_ps(row + j % kStride * columns + j / kStride));
-      }
-    }
-  }
-  // Adds column `j` of the panel's tiles to the phases.
-  void AddColumn(int64_t panel, int64_t j, const float* tiles, float* phases) const {
-    const int64_t width = t_.padded_width(), quads = t_.quads_of(panel);
-    phases += j % kStride * t_.columns + j / kStride;
-    for (int64_t quad = 0; quad < quads; ++quad) {
-      float* to = phases + PlaceOf(panel * kQuad + quad);
-      const float* from = tiles + j * kLanes + quad * kQuad;
-      for (int64_t i = 0; i < kPoints; ++i, to += width, from += kPoints * kLanes)
-        _mm_storeu_ps(to, _mm_add_ps(_mm_loadu_ps(to), _mm_loadu_ps(from)));
-    }
-  }
-
-  // A channel of the result -> the panel's tiles: kStride * kStride rows of sixteen. The result's
-  // rows are `width` apart, and fill the tiles.
-  void GatherResult(int64_t panel, const float* y, int64_t width, float* tiles) const {
-    ForResultRows(panel, width, [&](int64_t at, int64_t tile) {
-      SplitFour<kStride>(y + at, tiles + tile, kLanes);
-    });
-  }
-  // The other way about.
-  void ScatterResult(int64_t panel, const float* tiles, float* y, int64_t width) const {
-    ForResultRows(panel, width, [&](int64_t at, int64_t tile) {
-      JoinFour<kStride>(tiles + tile, kLanes, y + at);
-    });
-  }
-
- private:
-  // Where a padded image has the image's first pixel.
-  int64_t FirstPixel() const { return t_.h.padding * t_.padded_width() + t_.w.padding; }
-  // Where phases have a quad's first pixel.
-  int64_t PlaceOf(int64_t quad) const {
-    const int64_t first = quad * kQuad;
-    return first / t_.across * kStride * t_.padded_width() + first % t_.across;
-  }
-
-  // Calls body(where in the padded image, where in its phases, from phase to phase) for four pixels
-  // of each phase after the other.
-  template <typename Body>
-  void ForFours(const Body& body) const {
-    const int64_t rows = t_.rows, width = t_.padded_width(), columns = t_.columns;
-    for (int64_t row = 0, at = 0; row < rows; ++row, at += width) {
-      for (int64_t k = 0; k < columns; k += kQuad) body(at + kStride * k, at + k, columns);
-    }
-  }
-
-  // Calls body(where in the result, where in its tiles) for each row of each quad.
-  template <typename Body>
-  void ForResultRows(int64_t panel, int64_t width, const Body& body) const {
-    const int64_t quads = t_.quads_of(panel), across = t_.across;
-    for (int64_t quad = 0; quad < quads; ++quad) {
-      const int64_t first = (panel * kQuad + quad) * kQuad;
-      const int64_t at = first / across * kStride * width + first % across * kStride;
-      for (int64_t i = 0; i < kStride; ++i)
-        body(at + i * width, i * kStride * kLanes + quad * kQuad);
-    }
-  }
-
-  const Tiling t_;
-};
 
 // kStride as the tiling has it.
 template <int64_t kStride>
@@ -207,21 +55,21 @@ class WinogradKernel : public VectorPrimitive {
   std::string name() const override { return "vector/winograd"; }
 
  protected:
-  explicit WinogradKernel(const Tiling& tiling)
+  explicit WinogradKernel(const WinogradTiling& tiling)
       : t_(tiling), tiles_(tiling), transforms_(WinogradTransformsFor(tiling.taps)) {}
 
-  int64_t weight_floats() const { return kSquare * t_.in_channels * t_.padded_out(); }
+  int64_t weight_floats() const { return kSquarePoints * t_.in_channels * t_.padded_out(); }
   // What a thread moves tiles through: a padded image or result, and a group's phases and tiles.
   int64_t moving_floats() const {
     return std::max(t_.padded_image(), t_.padded_result()) +
-           kGroup * (t_.padded_image() + kSquare * kLanes);
+           kGroup * (t_.padded_image() + kSquarePoints * kLanes);
   }
 
   // weight [O, C, taps, taps] -> [point, C, padded O].
   void TransformWeights(const float* weight, float* to) const {
     const int64_t taps = t_.taps * t_.taps, padded = t_.padded_out();
-    device::ParallelFor(t_.in_channels, padded * kSquare, [&](int64_t c) {
-      float lanes[kSquare * kLanes];
+    device::ParallelFor(t_.in_channels, padded * kSquarePoints, [&](int64_t c) {
+      float lanes[kSquarePoints * kLanes];
       for (int64_t first = 0; first < t_.out_channels; first += kLanes) {
         const int64_t count = std::min(kLanes, t_.out_channels - first);
         for (int64_t tap = 0; tap < taps; ++tap) {
@@ -248,9 +96,9 @@ class WinogradKernel : public VectorPrimitive {
         tiles_.Split(x + (first + c) * t_.h.in * t_.w.in, moving, phases + c * t_.padded_image());
       for (int64_t panel = 0; panel < t_.panels; ++panel) {
         for (int64_t c = 0; c < count; ++c)
-          tiles_.Gather(panel, phases + c * t_.padded_image(), tiles + c * kSquare * kLanes);
+          tiles_.Gather(panel, phases + c * t_.padded_image(), tiles + c * kSquarePoints * kLanes);
         for (int64_t c = 0; c < count; ++c) {
-          transforms_.image(tiles + c * kSquare * kLanes, kDense,
+          transforms_.image(tiles + c * kSquarePoints * kLanes, kDense,
                             to + panel * panel_step + (first + c) * channel_step,
                             t_.in_channels * channel_step);
         }
@@ -265,8 +113,8 @@ class WinogradKernel : public VectorPrimitive {
       body(first, std::min(kGroup, channels - first));
   }
 
-  const Tiling t_;
-  const Tiles<kStride> tiles_;
+  const WinogradTiling t_;
+  const WinogradTiles<kStride> tiles_;
   const WinogradTransforms& transforms_;
 };
 
@@ -281,7 +129,7 @@ class WinogradBySample : public WinogradKernel<kStride> {
   }
 
  protected:
-  WinogradBySample(const Tiling& tiling, const Product& product)
+  WinogradBySample(const WinogradTiling& tiling, const Product& product)
       : WinogradKernel<kStride>(tiling),
         product_(product),
         together_(tiling.panels % 2 == 1 && tiling.batch >= 2 * device::ThreadCount() ? 2 : 1) {}
@@ -292,7 +140,7 @@ class WinogradBySample : public WinogradKernel<kStride> {
   template <typename Transform, typename Finish>
   void ForSamples(const float* weight, void* scratch, const Transform& transform,
                   const Finish& finish) const {
-    const Tiling& t = this->t_;
+    const WinogradTiling& t = this->t_;
     float* const weights = static_cast<float*>(scratch);
     this->TransformWeights(weight, weights);
     ForParts(PartsOf(t.batch, together_), floats(), static_cast<size_t>(floats()),
@@ -316,8 +164,8 @@ class WinogradBySample : public WinogradKernel<kStride> {
   }
 
   void Multiply(const float* weights, int64_t panels, const float* points, float* sums) const {
-    const Tiling& t = this->t_;
-    for (int64_t point = 0; point < kSquare; ++point) {
+    const WinogradTiling& t = this->t_;
+    for (int64_t point = 0; point < kSquarePoints; ++point) {
       product_.RunPacked(weights + point * t.in_channels * t.padded_out(),
                          points + point * product_.k * kLanes, sums + point * product_.m * kLanes,
                          kLanes, false,
@@ -333,14 +181,14 @@ class WinogradBySample : public WinogradKernel<kStride> {
 template <int64_t kStride>
 class WinogradConv2dKernel : public WinogradBySample<kStride> {
  public:
-  WinogradConv2dKernel(const Tiling& t, bool has_bias, bool relu)
+  WinogradConv2dKernel(const WinogradTiling& t, bool has_bias, bool relu)
       : WinogradBySample<kStride>(
             t, {.m = t.out_channels, .k = t.in_channels, .a = {1, t.padded_out()}}),
         has_bias_(has_bias),
         relu_(relu) {}
 
   void Run(const Arguments& a) override {
-    const Tiling& t = this->t_;
+    const WinogradTiling& t = this->t_;
     this->ForSamples(
         a.in<float>(1), a.scratch,
         [&](int64_t n, float* points, float* moving) {
@@ -356,7 +204,7 @@ class WinogradConv2dKernel : public WinogradBySample<kStride> {
 
  private:
   void MakeChannel(int64_t o, float bias, const float* sums, float* moving, float* y) const {
-    const Tiling& t = this->t_;
+    const WinogradTiling& t = this->t_;
     const bool whole = t.IsWhole();
     const int64_t step = t.out_channels * kLanes, width = kStride * t.across;
     float *const padded = moving, *const tiles = padded + t.padded_result();
@@ -386,12 +234,12 @@ class WinogradConv2dKernel : public WinogradBySample<kStride> {
 template <int64_t kStride>
 class WinogradGradInputKernel : public WinogradBySample<kStride> {
  public:
-  explicit WinogradGradInputKernel(const Tiling& t)
+  explicit WinogradGradInputKernel(const WinogradTiling& t)
       : WinogradBySample<kStride>(
             t, {.m = t.in_channels, .k = t.out_channels, .a = {t.padded_out(), 1}}) {}
 
   void Run(const Arguments& a) override {
-    const Tiling& t = this->t_;
+    const WinogradTiling& t = this->t_;
     this->ForSamples(
         a.in<float>(1), a.scratch,
         [&](int64_t n, float* points, float* moving) {
@@ -406,7 +254,7 @@ class WinogradGradInputKernel : public WinogradBySample<kStride> {
   static constexpr int64_t kResultFloats = kStride * kStride * kLanes;  // of a panel's tiles
 
   void TransformResult(const float* dy, float* points, float* moving) const {
-    const Tiling& t = this->t_;
+    const WinogradTiling& t = this->t_;
     const int64_t plane = t.h.out * t.w.out, width = kStride * t.across;
     float *const padded = moving, *const tiles = padded + t.padded_result();
     if (!t.IsWhole()) std::fill_n(padded, t.padded_result(), 0.0F);
@@ -429,7 +277,7 @@ class WinogradGradInputKernel : public WinogradBySample<kStride> {
   }
 
   void AddTiles(const float* sums, float* moving, float* dx) const {
-    const Tiling& t = this->t_;
+    const WinogradTiling& t = this->t_;
     float *const padded = moving, *const phases = padded + t.padded_image(),
                  *const tiles = phases + kGroup * t.padded_image();
     const int64_t step = t.in_channels * kLanes;
@@ -439,11 +287,11 @@ class WinogradGradInputKernel : public WinogradBySample<kStride> {
         for (int64_t c = 0; c < count; ++c) {
           this->transforms_.image_grad(
               sums + panel * t.point_floats(t.in_channels) + (first + c) * kLanes,
-              {kPoints * step, step}, tiles + c * kSquare * kLanes, kLanes);
+              {kPoints * step, step}, tiles + c * kSquarePoints * kLanes, kLanes);
         }
         for (int64_t j = 0; j < kPoints; ++j) {
           for (int64_t c = 0; c < count; ++c) {
-            this->tiles_.AddColumn(panel, j, tiles + c * kSquare * kLanes,
+            this->tiles_.AddColumn(panel, j, tiles + c * kSquarePoints * kLanes,
                                    phases + c * t.padded_image());
           }
         }
@@ -461,7 +309,7 @@ class WinogradGradInputKernel : public WinogradBySample<kStride> {
 template <int64_t kStride>
 class WinogradGradWeightKernel : public WinogradKernel<kStride> {
  public:
-  explicit WinogradGradWeightKernel(const Tiling& t)
+  explicit WinogradGradWeightKernel(const WinogradTiling& t)
       : WinogradKernel<kStride>(t),
         parts_(std::min(t.batch, kMostParts)),
         inner_(kTogether * t.panels * kLanes) {}
@@ -472,14 +320,14 @@ class WinogradGradWeightKernel : public WinogradKernel<kStride> {
   }
 
   void Run(const Arguments& a) override {
-    const Tiling& t = this->t_;
+    const WinogradTiling& t = this->t_;
     float* const sums = static_cast<float*>(a.scratch);
     ForParts(parts_, t.batch * floats(), static_cast<size_t>(floats()),
              sums + parts_ * this->weight_floats(), [&](int64_t part, float* scratch) {
                SumSamples(a, t.batch * part / parts_, t.batch * (part + 1) / parts_, scratch,
                           sums + part * this->weight_floats());
              });
-    device::ParallelFor(t.in_channels, parts_ * kSquare * t.padded_out(),
+    device::ParallelFor(t.in_channels, parts_ * kSquarePoints * t.padded_out(),
                         [&](int64_t c) { Finish(c, sums, a.out<float>(0)); });
   }
 
@@ -494,17 +342,17 @@ class WinogradGradWeightKernel : public WinogradKernel<kStride> {
   int64_t gradient_step() const { return inner_ * this->t_.padded_out() + kLanes; }
   // The tiles of both at all points, and dy with sixteen channels next to each other, twice.
   int64_t floats() const {
-    return kSquare * (inner_ * this->t_.in_channels + gradient_step()) +
+    return kSquarePoints * (inner_ * this->t_.in_channels + gradient_step()) +
            2 * this->t_.padded_result() * kLanes + this->moving_floats();
   }
 
   // The sum over samples `begin` to `end`: [point, C, padded O].
   void SumSamples(const Arguments& a, int64_t begin, int64_t end, float* points,
                   float* sums) const {
-    const Tiling& t = this->t_;
+    const WinogradTiling& t = this->t_;
     const int64_t each = t.panels * kLanes;
-    float* const gradients = points + kSquare * inner_ * t.in_channels;
-    float* const turned = gradients + kSquare * gradient_step();
+    float* const gradients = points + kSquarePoints * inner_ * t.in_channels;
+    float* const turned = gradients + kSquarePoints * gradient_step();
     float* const moving = turned + 2 * t.padded_result() * kLanes;
     if (!t.IsWhole() || t.down * t.across != each) std::fill(gradients, moving, 0.0F);
     for (int64_t n = begin; n < end; n += kTogether) {
@@ -516,7 +364,7 @@ class WinogradGradWeightKernel : public WinogradKernel<kStride> {
                         gradients + i * each * kLanes);
       }
       const Product product{.m = t.in_channels, .k = samples * each, .a = {inner_, 1}};
-      for (int64_t point = 0; point < kSquare; ++point) {
+      for (int64_t point = 0; point < kSquarePoints; ++point) {
         product.RunPacked(points + point * t.in_channels * inner_,
                           gradients + point * gradient_step(),
                           sums + point * t.in_channels * t.padded_out(), t.padded_out(), n > begin,
@@ -528,7 +376,7 @@ class WinogradGradWeightKernel : public WinogradKernel<kStride> {
   // dy's tiles -> [point, panel of channels, tile, 16]. The edges of `turned` are zeros, and stay
   // so.
   void TransformResult(const float* dy, float* turned, float* to) const {
-    const Tiling& t = this->t_;
+    const WinogradTiling& t = this->t_;
     const int64_t places = t.h.out * t.w.out, width = kStride * t.across * kLanes;
     float* const dense = t.IsWhole() ? turned : turned + t.padded_result() * kLanes;
     for (int64_t panel = 0; panel < out_panels(); ++panel) {
@@ -546,11 +394,11 @@ class WinogradGradWeightKernel : public WinogradKernel<kStride> {
 
   // The weights of input channel `c`.
   void Finish(int64_t c, const float* sums, float* dweight) const {
-    const Tiling& t = this->t_;
+    const WinogradTiling& t = this->t_;
     const int64_t taps = t.taps * t.taps;
-    float points[kSquare * kLanes], made[kSquare * kLanes];
+    float points[kSquarePoints * kLanes], made[kSquarePoints * kLanes];
     for (int64_t first = 0; first < t.out_channels; first += kLanes) {
-      for (int64_t point = 0; point < kSquare; ++point) {
+      for (int64_t point = 0; point < kSquarePoints; ++point) {
         const float* from = sums + (point * t.in_channels + c) * t.padded_out() + first;
         float* to = points + point * kLanes;
         std::copy_n(from, kLanes, to);
@@ -576,8 +424,8 @@ template <template <int64_t> typename Kernel, typename... Options>
 std::unique_ptr<Primitive> MakeWinograd(const NodeSpec& node, const tensor::Shape& x,
                                         const tensor::Shape& weight, const tensor::Shape& y,
                                         Options... options) {
-  const Tiling tiling(x, weight, y, node.attributes);
-  if (!tiling.HasTiles() || !tiling.Pays()) return nullptr;
+  const WinogradTiling tiling(x, weight, y, node.attributes);
+  if (!tiling.HasTiles() || !Pays(tiling)) return nullptr;
   if (tiling.stride == 2) return std::make_unique<Kernel<2>>(tiling, options...);
   return std::make_unique<Kernel<4>>(tiling, options...);
 }

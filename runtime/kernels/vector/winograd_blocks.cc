@@ -52,18 +52,12 @@ struct WeightStrides {
   bool turned;  // taps backwards
 };
 
-constexpr int64_t PartsOfBlocks(int64_t count, int64_t size) {
-  return (count + size - 1) / size;
-}
-
 template <int64_t kLanes>
 class WinogradBlocksKernel : public VectorPrimitive {
  public:
-  WinogradBlocksKernel(const BlockTiling& tiling, const WeightStrides& strides, bool has_bias,
-                       bool relu)
+  WinogradBlocksKernel(const BlockTiling& tiling, const WeightStrides& strides, bool relu)
       : t_(tiling),
         strides_(strides),
-        has_bias_(has_bias),
         relu_(relu),
         block_(std::min(t_.count(), MostTiles(t_.seen.channels))),
         chunk_(std::min(t_.made.channels, kMostChunk)) {}
@@ -79,7 +73,7 @@ class WinogradBlocksKernel : public VectorPrimitive {
                 float* scratch) const {
     TransformWeights(weight, scratch);
     const int64_t threads = device::ThreadCount(),
-                  blocks = PartsOfBlocks(PartsOfBlocks(t_.count(), block_), threads) * threads;
+                  blocks = PartsOf(PartsOf(t_.count(), block_), threads) * threads;
     ForParts(blocks, block_ * kSquarePoints * t_.seen.channels * t_.made.channels / 16,
              static_cast<size_t>(block_floats()), scratch + weight_floats(),
              [&](int64_t i, float* memory) {
@@ -124,9 +118,8 @@ class WinogradBlocksKernel : public VectorPrimitive {
     const int64_t seen = t_.seen.channels, made = t_.made.channels;
     float* const products = memory + kSquarePoints * image_step();
     for (int64_t c = 0; c < seen; c += kLanes) {
-      const float* block = x + c * t_.seen.height * t_.seen.width;
       t_.ForTiles(first, count, [&](int64_t i, const BlockTiling::Tile& tile) {
-        transforms_.Image(t_, tile, block + tile.sample * t_.seen.sample(), memory + i * seen + c,
+        transforms_.Image(t_, tile, t_.seen.PlaneOf(x, tile.sample, c), memory + i * seen + c,
                           image_step());
       });
     }
@@ -140,10 +133,9 @@ class WinogradBlocksKernel : public VectorPrimitive {
                           {channels / kColumns, kColumns * seen, kColumns});
       }
       for (int64_t c = 0; c < channels; c += kLanes) {
-        float* block = y + (begin + c) * t_.made.height * t_.made.width;
         t_.ForTiles(first, count, [&](int64_t i, const BlockTiling::Tile& tile) {
           MakeTile(tile, products + i * chunk_ + c, bias == nullptr ? nullptr : bias + begin + c,
-                   block + tile.sample * t_.made.sample());
+                   t_.made.PlaneOf(y, tile.sample, begin + c));
         });
       }
     }
@@ -174,12 +166,9 @@ class WinogradBlocksKernel : public VectorPrimitive {
     }
   }
 
- protected:
   const BlockTiling t_;
   const WeightStrides strides_;
-  const bool has_bias_, relu_;
-
- private:
+  const bool relu_;
   const int64_t block_, chunk_;  // tiles and channels of the result that are multiplied together
   const BlockTransforms<kLanes> transforms_;
 };
@@ -189,12 +178,16 @@ template <int64_t kLanes>
 class WinogradBlocksConv2dKernel : public WinogradBlocksKernel<kLanes> {
  public:
   WinogradBlocksConv2dKernel(const BlockTiling& t, bool has_bias, bool relu)
-      : WinogradBlocksKernel<kLanes>(t, {9 * t.seen.channels, 9, false}, has_bias, relu) {}
+      : WinogradBlocksKernel<kLanes>(t, {9 * t.seen.channels, 9, false}, relu),
+        has_bias_(has_bias) {}
 
   void Run(const Arguments& a) override {
-    this->Convolve(a.in<float>(0), a.in<float>(1), this->has_bias_ ? a.in<float>(2) : nullptr,
+    this->Convolve(a.in<float>(0), a.in<float>(1), has_bias_ ? a.in<float>(2) : nullptr,
                    a.out<float>(0), static_cast<float*>(a.scratch));
   }
+
+ private:
+  const bool has_bias_;
 };
 
 // (dy, weight) -> dx
@@ -202,7 +195,7 @@ template <int64_t kLanes>
 class WinogradBlocksGradInputKernel : public WinogradBlocksKernel<kLanes> {
  public:
   explicit WinogradBlocksGradInputKernel(const BlockTiling& t)
-      : WinogradBlocksKernel<kLanes>(t, {9, 9 * t.made.channels, true}, false, false) {}
+      : WinogradBlocksKernel<kLanes>(t, {9, 9 * t.made.channels, true}, false) {}
 
   void Run(const Arguments& a) override {
     this->Convolve(a.in<float>(0), a.in<float>(1), nullptr, a.out<float>(0),

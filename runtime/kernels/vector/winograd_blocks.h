@@ -22,16 +22,19 @@ std::unique_ptr<Primitive> WinogradConv2dGradWeightOfBlocks(const NodeSpec& node
 
 // Results of a tile on one axis, of 3 x 3 weights.
 inline constexpr int64_t kTileSide = kPoints - 2;
-inline constexpr int64_t kSquarePoints = kPoints * kPoints;
 
 // An image in blocks of `lanes` channels.
 struct BlockImage {
   int64_t channels, height, width, lanes;
 
-  // In floats: a row of a block, a block, a sample.
+  // In floats: a row of a block, and a sample.
   int64_t row() const { return width * lanes; }
-  int64_t plane() const { return height * row(); }
   int64_t sample() const { return channels * height * width; }
+  // Where the block that begins with a channel has its first pixel.
+  template <typename Float>
+  Float* PlaneOf(Float* image, int64_t n, int64_t channel) const {
+    return image + n * sample() + channel * height * width;
+  }
 };
 
 // All tiles of a batch, in the order of samples, rows and columns, between the image that windows

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "runtime/device/parallel.h"
+#include "runtime/kernels/vector/parts.h"
 #include "runtime/kernels/vector/product.h"
 #include "runtime/kernels/vector/winograd_blocks.h"
 
@@ -44,6 +45,8 @@ class WinogradBlocksGradWeightKernel : public VectorPrimitive {
 
  private:
   static constexpr int64_t kMostTiles = 112;
+  // Tiles that one thread transforms at a time.
+  static constexpr int64_t kPiece = 14;
 
   // From one point to the next.
   int64_t sum_step() const { return t_.seen.channels * t_.made.channels + kGap; }
@@ -54,22 +57,27 @@ class WinogradBlocksGradWeightKernel : public VectorPrimitive {
   void Transform(int64_t first, int64_t count, const float* x, const float* dy, float* images,
                  float* gradients) const {
     const int64_t seen = t_.seen.channels, made = t_.made.channels;
-    device::ParallelFor((seen + made) / kLanes, count * kSquarePoints * kLanes, [&](int64_t i) {
-      const bool is_image = i < seen / kLanes;
-      const int64_t c = is_image ? i * kLanes : i * kLanes - seen;
-      const BlockImage& image = is_image ? t_.seen : t_.made;
-      const float* block = (is_image ? x : dy) + c * image.height * image.width;
-      t_.ForTiles(first, count, [&](int64_t k, const BlockTiling::Tile& tile) {
-        const float* plane = block + tile.sample * image.sample();
-        if (is_image) {
-          transforms_.Image(t_, tile, plane, images + k * seen + c, image_step());
-        } else {
-          transforms_.ResultGrad(t_, tile, plane,
-                                 gradients + (c / kColumns * block_ + k) * kColumns + c % kColumns,
-                                 gradient_step());
-        }
-      });
-    });
+    const int64_t channel_blocks = (seen + made) / kLanes;
+    // Threads share out tiles: those of x cost more than those of dy.
+    device::ParallelFor(
+        PartsOf(count, kPiece) * channel_blocks, kPiece * kSquarePoints * kLanes, [&](int64_t i) {
+          const int64_t begin = i / channel_blocks * kPiece,
+                        tiles = std::min(kPiece, count - begin),
+                        channel = i % channel_blocks * kLanes;
+          if (channel < seen) {
+            t_.ForTiles(first + begin, tiles, [&](int64_t k, const BlockTiling::Tile& tile) {
+              transforms_.Image(t_, tile, t_.seen.PlaneOf(x, tile.sample, channel),
+                                images + (begin + k) * seen + channel, image_step());
+            });
+          } else {
+            const int64_t c = channel - seen;
+            float* const panel = gradients + c / kColumns * block_ * kColumns + c % kColumns;
+            t_.ForTiles(first + begin, tiles, [&](int64_t k, const BlockTiling::Tile& tile) {
+              transforms_.ResultGrad(t_, tile, t_.made.PlaneOf(dy, tile.sample, c),
+                                     panel + (begin + k) * kColumns, gradient_step());
+            });
+          }
+        });
   }
 
   // -> sums [point, channel of x, channel of dy], or more to what is there.

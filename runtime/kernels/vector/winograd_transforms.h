@@ -20,6 +20,8 @@ namespace ringmaster::kernels::vector {
 
 // The points along one axis, and so the side of a tile of the image.
 inline constexpr int64_t kPoints = 6;
+// Of a whole tile.
+inline constexpr int64_t kSquarePoints = kPoints * kPoints;
 
 // Transforms a square in each lane along both axes. Of lane l, element (i, j) is from[i *
 // strides.row + j * strides.column + l]; the result's lie row by row, `step` apart.
