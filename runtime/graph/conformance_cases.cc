@@ -471,7 +471,7 @@ ValueId OddPartsOfBlocks(CaseBuilder& b) {
 // As many places as the kernels over tiles of images in blocks want.
 ValueId ConvOverTiles(CaseBuilder& b) {
   Graph& g = b.graph();
-  return Relu(g, Conv2d(g, b.Var({4, 64, 8, 7}), b.Var({16, 64, 3, 3}), b.Var({16}), kSame3));
+  return Relu(g, Conv2d(g, b.Var({4, 64, 8, 7}), b.Var({16, 64, 3, 3}), ValueId{}, kSame3));
 }
 
 // Attention that sees everything, of two heads, made of its parts.

@@ -14,8 +14,9 @@
 namespace ringmaster::kernels::vector {
 
 // Null where images lie otherwise, windows are others or move by more than one pixel, and where
-// these kernels were not found to be faster than oneDNN's. What comes out is about as exact as a
-// sum of products; an element that is no number makes such of others near it, too.
+// these kernels were not found to be faster than oneDNN's; forward also with a bias. What comes out
+// is about as exact as a sum of products; an element that is no number makes such of others near
+// it, too.
 std::unique_ptr<Primitive> WinogradConv2dOfBlocks(const NodeSpec& node);
 std::unique_ptr<Primitive> WinogradConv2dGradInputOfBlocks(const NodeSpec& node);
 std::unique_ptr<Primitive> WinogradConv2dGradWeightOfBlocks(const NodeSpec& node);

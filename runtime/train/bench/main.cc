@@ -81,9 +81,11 @@ void Declare(CLI::App& app, Flags& flags) {
                  "Writes one step, op by op, to this file, for ui.perfetto.dev or "
                  "chrome://tracing.");
   app.add_flag("--json", options.json, "One JSON object instead of text.");
-  auto* limit = app.add_flag("--limit", options.limit,
-                             "Times the network's convolutions and matrix products alone, with "
-                             "operands as oneDNN likes them: what no step can be faster than.");
+  auto* limit =
+      app.add_flag("--limit", options.limit,
+                   "Times the network's convolutions and matrix products alone in oneDNN, "
+                   "with operands as it likes them: what no step of its kernels can be "
+                   "faster than.");
   auto* dump = app.add_option(
       "--dump", options.dump,
       "Times nothing: writes a batch, weights, gradients and the losses of a few steps to this "
