@@ -25,8 +25,9 @@ absl::Status DumpGraphs(const Workload& workload, kernels::Selection kernels,
   RM_ASSIGN_OR_RETURN(graph::Dump plan, graph::DumpPlan(whole, workload.StepOptions(kernels)));
   if (workload.synchronises()) {
     plan.text.insert(plan.text.find('\n') + 1,
-                     "one such arena for each of a worker's shards at once: batch norm is "
-                     "synchronised\n");
+                     "the arena of a worker with one shard; with more, as batch norm is "
+                     "synchronised, each has one of its own, planned for its part of "
+                     "stepMemoryBytes\n");
   }
   RM_RETURN_IF_ERROR(MakeDirectories(folder));
   RM_RETURN_IF_ERROR(

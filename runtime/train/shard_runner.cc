@@ -27,10 +27,10 @@ absl::StatusOr<StepVector<float>> ShardRunner::Run(data::RowRange range,
   return programs_.front()->Run({range, samples, positions}, ready);
 }
 
-absl::Status ShardRunner::PrepareTogether(int shards, std::optional<int64_t> available_memory) {
-  if (std::ssize(programs_) == shards) return absl::OkStatus();
+absl::Status ShardRunner::PrepareTogether(
+    int shards, const std::function<std::optional<int64_t>()>& available_memory) {
   programs_.clear();
-  const absl::Status fits = workload_.CheckTogether(kernels_, shards, available_memory);
+  const absl::Status fits = workload_.CheckTogether(kernels_, shards, available_memory());
   MakePrograms(fits.ok() ? shards : 1);
   return fits;
 }

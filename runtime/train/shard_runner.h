@@ -37,9 +37,12 @@ class ShardRunner {
                                         std::span<const uint64_t> positions,
                                         const GradientsReady& ready);
 
-  // Has RunTogether compute so many shards from now on. Memory of other numbers is given back
-  // first. Errors are Workload::CheckTogether's.
-  absl::Status PrepareTogether(int shards, std::optional<int64_t> available_memory);
+  // Has RunTogether compute so many shards from now on, each of a size of its own. What earlier
+  // runs took is given back before `available_memory` is asked: a worker whose shards become fewer
+  // has room for them, and shards of other sizes do not lie beside the last ones. Errors are
+  // Workload::CheckTogether's.
+  absl::Status PrepareTogether(int shards,
+                               const std::function<std::optional<int64_t>()>& available_memory);
 
   // Computes as many shards, rows `ranges`, side by side. `add` is called wherever they wait; every
   // rank of the round does so alike. The results are this object's memory, in the order of

@@ -58,8 +58,8 @@ absl::StatusOr<std::unique_ptr<StepRunner>> StepRunner::Create(
                                           communicator, runner->total_.span()));
   if (context.workload.synchronises()) {
     const collectives::ShardRange owned = runner->sum_->owned();
-    RM_RETURN_IF_ERROR(
-        context.shards.PrepareTogether(owned.end - owned.begin, device::AvailableMemory()));
+    RM_RETURN_IF_ERROR(context.shards.PrepareTogether(owned.end - owned.begin,
+                                                      [] { return device::AvailableMemory(); }));
   }
   return runner;
 }
@@ -122,10 +122,13 @@ absl::Status StepRunner::SumOverShards(size_t point, std::string_view name,
   if (point == over_shards_.size()) over_shards_.emplace_back(parts_, total.size());
   collectives::OrderedSum<double>& sum = over_shards_[point];
   const int first = sum_->owned().begin;
-  for (size_t i = 0; i < own.size(); ++i)
-    RM_RETURN_IF_ERROR(sum.Add(first + static_cast<int>(i), own[i]));
-  const absl::Status added = sum.Reduce(communicator_, total, name);
-  sums_failed_ = !added.ok();
+  absl::Status added;
+  for (size_t i = 0; i < own.size() && added.ok(); ++i)
+    added = sum.Add(first + static_cast<int>(i), own[i]);
+  if (added.ok()) {
+    added = sum.Reduce(communicator_, total, name);
+    sums_failed_ = !added.ok();
+  }
   sum.Clear();
   return added;
 }

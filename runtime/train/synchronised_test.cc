@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,7 @@
 #include "common/status.h"
 #include "proto/ringmaster/training/v1alpha1/trainer.api.h"
 #include "runtime/graph/requirements.h"
+#include "runtime/train/shard_runner.h"
 #include "runtime/train/testing/cluster.h"
 #include "runtime/train/testing/digits_job.h"
 #include "runtime/train/workload.h"
@@ -163,6 +165,27 @@ TEST_F(SynchronisedTest, MemoryIsCountedForAllShardsOfAWorker) {
   EXPECT_THAT(Message(status),
               HasSubstr("for gradients of each of 4 shards of 4 samples, which synchronised batch "
                         "norm has this worker compute at once; give the job more workers"));
+}
+
+TEST_F(SynchronisedTest, WhatEarlierRoundsTookIsGivenBackBeforeMemoryIsCounted) {
+  Workload workload = Loaded();
+  ASSERT_TRUE(workload.CheckModel(kernels::Selection::kFastest).ok());
+  std::vector<float> weights(workload.layout().parameter_floats);
+  ShardRunner runner(workload, kernels::Selection::kFastest, weights);
+  const auto add = [](auto...) { return absl::OkStatus(); };
+  // To run no shards is right only where none is prepared.
+  const auto holds_nothing = [&] { return runner.RunTogether({}, {}, {}, add).ok(); };
+  int asked = 0;
+  const auto memory = [&]() -> std::optional<int64_t> {
+    ++asked;
+    EXPECT_TRUE(holds_nothing());
+    return std::nullopt;
+  };
+  for (const int shards : {4, 2, 2}) {
+    ASSERT_TRUE(runner.PrepareTogether(shards, memory).ok());
+    EXPECT_FALSE(holds_nothing());
+  }
+  EXPECT_EQ(asked, 3);
 }
 
 TEST_F(SynchronisedTest, ABudgetForAStepIsSharedByAWorkersShards) {
