@@ -54,13 +54,22 @@ v1::TrainingProgress ToStatus(const Pass& pass, const ProgressReport& report) {
           .evaluation = ToResult(report.evaluation)};
 }
 
-// Whether the status tells of this already, or of a later step of the round: workers say their last
-// again to each new operator, one after another, and it is no newer for that.
+// Whether each member that is connected has told of the round in force.
+bool AllHaveReported(const Pass& pass) {
+  return std::all_of(pass.status.members.begin(), pass.status.members.end(),
+                     [&](const v1::Member& member) {
+                       const WorkerView* view = pass.ViewOf(member.pod_uid);
+                       if (view == nullptr || !view->connected) return true;
+                       return view->progress && view->progress->round == pass.status.round;
+                     });
+}
+
+// Whether the status tells of this already, or of a later step that another is still to say:
+// workers say their last again to each new operator, one after another, and it is no newer for
+// that. Once all have, an earlier step is one that is computed again.
 bool SaidBefore(const Pass& pass, const v1::TrainingProgress& before, v1::TrainingProgress again) {
-  const std::optional<Time> began = RoundBegan(pass);
-  const bool of_this_round = !began || *before.updated_at >= *began;
   again.updated_at = before.updated_at;
-  return again == before || (of_this_round && again.step < before.step);
+  return again == before || (again.step < before.step && !AllHaveReported(pass));
 }
 
 }  // namespace

@@ -49,6 +49,18 @@ TEST(ProgressTest, IsNoNewerWhereWorkersSayItAgainToANewOperator) {
   EXPECT_EQ(Reconcile(observed).status->progress->updated_at, observed.now);
 }
 
+TEST(ProgressTest, GoesBackWithTheStepsThatARoundComputesAgain) {
+  Observed observed = Training(2);
+  observed.now += seconds(1);
+  View(observed, 0).progress = Step(170, observed.now);
+  View(observed, 1).progress = Step(170, observed.now);
+  observed = After(observed, Reconcile(observed));
+  observed.now += seconds(10);
+  View(observed, 0).progress = Step(161, observed.now);
+  View(observed, 1).progress = Step(162, observed.now);
+  EXPECT_EQ(Reconcile(observed).status->progress->step, 162);
+}
+
 TEST(ProgressTest, HoldsTheLastEvaluation) {
   Observed observed = Training(1);
   View(observed, 0).progress = Step(7, observed.now);

@@ -65,6 +65,12 @@ class BudgetTest(OperatorTest):
         wait_until(lambda: status().get("disruptionsAllowed") == disruptions and not status().get("disruptedPods"),
                    lambda: f"{disruptions} to be allowed: {status()}", between=LOOK)
 
+    def wait_for_healthy(self, pods):
+        """Until the budget's controller has counted the pod that went."""
+        def healthy():
+            return self.get("pdb", "ringmaster")["status"].get("currentHealthy")
+        wait_until(lambda: healthy() == pods, lambda: f"{pods} healthy pods: {healthy()}", between=LOOK)
+
     def assert_refused(self, pod):
         refused = self.api.evict(self.namespace, pod)
         self.assertIsNotNone(refused, f"{pod} was evicted")
@@ -84,6 +90,7 @@ class BudgetTest(OperatorTest):
 
         self.assertIsNone(self.api.evict(self.namespace, first))
         third = self.wait_for_new()
+        self.wait_for_healthy(1)
         self.assert_refused(second)  # the third does not run yet
         self.end(first)
         self.operators[second].wait_until_it_leads()

@@ -155,8 +155,8 @@ TEST_F(CredentialsTest, APluginThatHangsIsKilledWithItsChildren) {
 }
 
 TEST_F(CredentialsTest, APluginThatFailsIsNotRunAgainForEachWhoWaitedForIt) {
-  const auto source =
-      Plugin("while ! [ -e " + Path("go") + " ]; do sleep 0.05; done; echo no session >&2; exit 3");
+  const auto source = Plugin("while ! [ -e " + Path("go") +
+                             " ]; do sleep 0.05; done; sleep 1; echo no session >&2; exit 3");
   constexpr int kCallers = 4;
   std::latch asking(kCallers);
   std::vector<absl::Status> answers(kCallers);
@@ -168,7 +168,7 @@ TEST_F(CredentialsTest, APluginThatFailsIsNotRunAgainForEachWhoWaitedForIt) {
     });
   }
   asking.wait();
-  Write("go", "");
+  Write("go", "");  // the plugin runs on until all of them surely wait for it
   for (std::thread& caller : callers) caller.join();
   for (const absl::Status& answer : answers) {
     EXPECT_THAT(answer.ToString(), HasSubstr("exit code 3: no session"));
