@@ -24,7 +24,6 @@ export SOURCE_DATE_EPOCH
 CREATED=$(date --utc --date="@$SOURCE_DATE_EPOCH" +%Y-%m-%dT%H:%M:%SZ)
 REVISION=$(git describe --always --abbrev=40 --dirty 2> /dev/null || echo unknown)
 ARCHITECTURE=$(dpkg --print-architecture)
-NCCL=${NCCL:-$(cmake/fetch-nccl --where)}
 
 fail() {
   echo "images: $*" >&2
@@ -73,6 +72,7 @@ images=("$@")
 [ ${#images[@]} -gt 0 ] || images=(operator worker)
 with_nccl=()
 if [[ " ${images[*]} " = *" worker-cuda "* ]]; then
+  NCCL=${NCCL:-$(cmake/fetch-nccl --where)}
   [ -e "$NCCL/libnccl.so.2" ] || fail "worker-cuda: there is no $NCCL/libnccl.so.2; \`make nccl\` fetches it, or NCCL=FOLDER names another"
   with_nccl=("$NCCL")
 fi

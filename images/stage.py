@@ -69,8 +69,9 @@ def stage_libraries(libraries, root):
 def stage_nccl(folder, root):
     """Where the loader looks without being told. NCCL is no package of Debian's; the wheel that `make nccl` fetches has its licence beside it."""
     put(folder / "libnccl.so.2", root / "usr/lib" / multiarch() / "libnccl.so.2", 0o644)
-    for licence in folder.parents[2].glob("nvidia_nccl*.dist-info/licenses/*"):
-        put(licence, root / "usr/share/doc/nccl/copyright", 0o644)
+    for packages in list(folder.resolve().parents)[2:3]:  # none where the folder is another's
+        for licence in packages.glob("nvidia_nccl*.dist-info/licenses/*"):
+            put(licence, root / "usr/share/doc/nccl/copyright", 0o644)
 
 
 def packages_of(libraries):

@@ -235,10 +235,11 @@ class Communicator {
   // The largest payload of one frame.
   size_t segment_bytes() const { return selector_.segment_bytes(); }
 
-  // Measures the round's links, in a few milliseconds, and chooses by what it found from then on; a
-  // collective operation. All ranks end with the same numbers, the worst of any. Until then the
-  // cost model's built-in numbers choose, and every rank is taken for a node of its own. `machine`
-  // names the machine that this rank shares memory on; empty: found out (MachineName).
+  // Measures the round's links, in some milliseconds where each rank has a processor, and chooses
+  // by what it found from then on; a collective operation. All ranks end with the same numbers, the
+  // worst of any. Until then the cost model's built-in numbers choose, and every rank is taken for
+  // a node of its own. `machine` names the machine that this rank shares memory on; empty: found
+  // out (MachineName).
   //
   // Sums that are rounded may have other bits after it, as another algorithm may be chosen; those
   // of OrderedSum have the same, whatever is chosen.

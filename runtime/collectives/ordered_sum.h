@@ -68,7 +68,10 @@ class OrderedSum {
   // shard and the ranks). `out` has `elements` values and holds the result only after OK. Two
   // schedules with the same bits, of which the communicator's selector takes the faster: direct
   // (algorithms/direct_sum.h) and halving (algorithms/halving_sum.h). For ranges aligned to the
-  // tree both move a ring's bytes: 2(W-1)/W of the vector out of each rank.
+  // tree both move a ring's bytes: 2(W-1)/W of the vector out of each rank; direct W-1 times a
+  // vector of a few kilobytes, in one step. While it runs direct holds at most a segment more for
+  // each node that must wait for its turn, halving a vector for each sum that `out` has no room
+  // for.
   absl::Status Reduce(Communicator& communicator, std::span<T> out, std::string_view name);
 
   // Forgets what was added, keeps the memory for the next step.

@@ -98,7 +98,6 @@ absl::Status DirectSum<T>::Agree(Context& run) {
   if (plan_ && plan_->rank == rank && plan_->ownership == run.ownership) return absl::OkStatus();
   RM_RETURN_IF_ERROR(run.ownership.Check());
   plan_ = {run.ownership, rank, ScheduleFor(run.ownership, run.mine.order, rank, kCombines<T>)};
-  scratch_.resize(static_cast<size_t>(plan_->schedule.scratch));
   return absl::OkStatus();
 }
 
@@ -106,13 +105,13 @@ template <typename T>
 absl::Status DirectSum<T>::AddPiece(Context& run, Piece piece) {
   RM_RETURN_IF_ERROR(Agree(run));
   const Phase phase("add slice");
-  for (Scratch& scratch : scratch_) {
-    if (scratch.size < piece.count) {
-      scratch = {std::make_unique_for_overwrite<T[]>(piece.count), piece.count};
-    }
+  if (run.scratch_elements < piece.count) {
+    run.scratch_elements = piece.count;
+    run.scratch.resize(static_cast<size_t>(plan_->schedule.scratch));
+    for (auto& scratch : run.scratch) scratch = std::make_unique_for_overwrite<T[]>(piece.count);
   }
   const std::span<T> result = run.out.subspan(piece.offset, piece.count);
-  std::vector<std::optional<Receipt>> awaited(1 + scratch_.size());  // the result's comes first
+  std::vector<std::optional<Receipt>> awaited(1 + run.scratch.size());  // the result's comes first
   const auto number = [](const SumPlace& place) {
     return place.kind == SumPlace::Kind::kResult ? 0 : 1 + static_cast<size_t>(place.index);
   };
@@ -124,7 +123,7 @@ absl::Status DirectSum<T>::AddPiece(Context& run, Piece piece) {
   const auto target = [&](const SumPlace& place) {
     return place.kind == SumPlace::Kind::kResult
                ? result
-               : std::span(scratch_[static_cast<size_t>(place.index)].values.get(), piece.count);
+               : std::span(run.scratch[static_cast<size_t>(place.index)].get(), piece.count);
   };
   const auto operand = [&](const SumPlace& place) -> std::span<const T> {
     if (place.kind != SumPlace::Kind::kOwn) return target(place);

@@ -27,8 +27,8 @@
 
 namespace ringmaster::collectives {
 
-// What runs of one sum after another keep: the steps, as long as nobody's shards change, and the
-// memory for sums on their way, at most a segment for each. Not thread-safe.
+// Runs of one sum after another, which keep the steps as long as nobody's shards change. Not
+// thread-safe.
 template <typename T>
 class DirectSum {
  public:
@@ -44,10 +44,6 @@ class DirectSum {
     int rank;
     SumSchedule schedule;
   };
-  struct Scratch {
-    std::unique_ptr<T[]> values;
-    size_t size = 0;
-  };
   // One run's own.
   struct Context {
     Transport& transport;
@@ -56,6 +52,8 @@ class DirectSum {
     Ownership ownership;
     std::vector<Receipt> rows;  // of the others' shards, until all are here
     bool is_agreed = false;
+    std::vector<std::unique_ptr<T[]>> scratch;  // for sums on their way, each of a piece
+    size_t scratch_elements = 0;
   };
 
   absl::Status RunSteps(Context& run, size_t segment_bytes);
@@ -64,7 +62,6 @@ class DirectSum {
   absl::Status AddPiece(Context& run, Piece piece);
 
   std::optional<Plan> plan_;
-  std::vector<Scratch> scratch_;
 };
 
 }  // namespace ringmaster::collectives

@@ -84,7 +84,8 @@ TEST(NcclWaitTest, ARankThatWaitsForItsDeviceIsNotSilent) {
 
 TEST_P(NcclWaitOverTest, EndsWithWhatItWaitsForWhereAllRanksAnswer) {
   Group group(kRanks, GetParam());
-  group.Run([](Communicator& comm) {
+  group.Run([&](Communicator& comm) {
+    Meet(comm);
     const absl::Status status =
         RunBeside(comm, [](Transport& t) { return WaitBeside(t, kAWhile, kWhat, Never); });
     EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded) << status;
