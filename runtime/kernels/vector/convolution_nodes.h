@@ -9,7 +9,10 @@
 #include <string>
 #include <vector>
 
+#include <gtest/gtest.h>
+
 #include "runtime/kernels/kernel.h"
+#include "runtime/kernels/vector/product.h"
 #include "runtime/tensor/random.h"
 
 namespace ringmaster::kernels::vector {
@@ -108,6 +111,16 @@ inline std::vector<Node> NodesOf(const Convolution& c) {
       {"conv2d_grad_weight", c.attributes(), {c.x(), c.y()}, c.weight(), 2, false},
   };
 }
+
+// Tests of kernels in vectors, where the processor has them; narrow tiles are for one test only.
+class ConvolutionTest : public ::testing::TestWithParam<Convolution> {
+ protected:
+  void SetUp() override {
+    if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma"))
+      GTEST_SKIP() << "this processor lacks AVX2 or FMA";
+  }
+  ~ConvolutionTest() override { UseWideTiles(true); }
+};
 
 }  // namespace ringmaster::kernels::vector
 

@@ -19,14 +19,7 @@ namespace {
 using tensor::DType;
 using tensor::Layout;
 
-class WinogradBlocksTest : public ::testing::TestWithParam<Convolution> {
- protected:
-  void SetUp() override {
-    if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma"))
-      GTEST_SKIP() << "this processor runs no such kernels";
-  }
-  ~WinogradBlocksTest() override { UseWideTiles(true); }
-};
+class WinogradBlocksTest : public ConvolutionTest {};
 
 TEST_P(WinogradBlocksTest, AgreesWithTheReferenceInDoubleInAnyBlocksAndVectorsAndToTheSameBits) {
   const bool has_wide = __builtin_cpu_supports("avx512f");

@@ -19,14 +19,7 @@ namespace {
 using tensor::DType;
 using tensor::ValueSpec;
 
-class WinogradTest : public ::testing::TestWithParam<Convolution> {
- protected:
-  void SetUp() override {
-    if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma"))
-      GTEST_SKIP() << "this processor runs no such kernels";
-  }
-  ~WinogradTest() override { UseWideTiles(true); }
-};
+class WinogradTest : public ConvolutionTest {};
 
 TEST_P(WinogradTest, AgreesWithTheReferenceInDoubleWithAnyVectorsAndToTheSameBits) {
   const bool has_wide = __builtin_cpu_supports("avx512f");

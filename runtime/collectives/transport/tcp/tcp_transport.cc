@@ -228,17 +228,6 @@ absl::Status TcpTransport::Wait(Receipt receipt) {
   return Until([&] { return link.completed_receives() >= receipt.number; });
 }
 
-// Who looks waits for none of its peers, and so is part of no circle of ranks that do.
-absl::Status TcpTransport::Look(bool progress) {
-  awaited_.peer = membership_.rank;
-  ++waits_;
-  if (progress) elsewhere_ = steady_clock::now();
-  RM_RETURN_IF_ERROR(MoveShared().status());
-  RingBells();
-  if (const Failure failed = failure(); !failed.status.ok()) return Fail(failed);
-  return Poll(/*may_sleep=*/false);
-}
-
 absl::Status TcpTransport::Finish() {
   awaited_.peer = -1;
   ++waits_;

@@ -13,6 +13,8 @@
 // wait ends only with a message of the rank from which the question came. So from the last of the
 // circle back, each was in its wait since it passed the question on, and who asked has been in its
 // since it did. Waits for room to send are not seen; those end after three time-outs.
+#include <chrono>
+
 #include <fmt/format.h>
 
 #include "runtime/collectives/transport/tcp/tcp_transport.h"
@@ -80,6 +82,17 @@ absl::Status TcpTransport::OnCircle(int from, const FrameHeader& header, const s
       from};
   RecordFailure(cause);
   return cause.status;
+}
+
+// Who looks waits for none of its peers, and so is part of no circle of ranks that do.
+absl::Status TcpTransport::Look(bool progress) {
+  awaited_.peer = membership_.rank;
+  ++waits_;
+  if (progress) elsewhere_ = std::chrono::steady_clock::now();
+  RM_RETURN_IF_ERROR(MoveShared().status());
+  RingBells();
+  if (const Failure failed = failure(); !failed.status.ok()) return Fail(failed);
+  return Poll(/*may_sleep=*/false);
 }
 
 }  // namespace ringmaster::collectives::tcp
