@@ -112,10 +112,10 @@ absl::Status ServeCluster(ClusterFlags flags, const std::string& metrics_address
   log::Info("operator starts", {{"cluster", connection.origin},
                                 {"namespace", options.ns.empty() ? "all" : options.ns},
                                 {"own_namespace", options.own_ns}});
-  RM_ASSIGN_OR_RETURN(
-      auto op,
-      cluster::ClusterOperator::Start(
-          options, {*connection.work, *connection.election, *connection.review}, SystemClock()));
+  RM_ASSIGN_OR_RETURN(auto op,
+                      cluster::ClusterOperator::Start(
+                          options, {*connection.work, *connection.election, *connection.review},
+                          *connection.clock));
   SteadyTime returned = SystemClock().SteadyNow();
   while (::sigtimedwait(&signals, nullptr, &kLookOften) < 0) {
     if (const SteadyTime now = SystemClock().SteadyNow(); now - returned > kReturnMemoryEvery) {

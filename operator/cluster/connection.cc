@@ -19,8 +19,9 @@ constexpr char kUserAgent[] = "ringmaster-operator";
 constexpr milliseconds kReviewTimeout{4000};
 
 // A call that is given up in time leaves time for another.
-RestOptions Quick(milliseconds timeout) {
+RestOptions Quick(milliseconds timeout, kube::rest::ServerClock& clock) {
   RestOptions options;
+  options.server_clock = &clock;
   options.user_agent = kUserAgent;
   options.call_timeout = timeout;
   options.attempt_timeout = timeout;
@@ -34,7 +35,9 @@ absl::StatusOr<Connection> Connect(const ConnectionOptions& options) {
   Connection made;
   made.ns = config.default_namespace;
   made.origin = config.origin;
+  made.clock = std::make_unique<kube::rest::ServerClock>();
   RestOptions work;
+  work.server_clock = made.clock.get();
   work.user_agent = kUserAgent;
   work.qps = options.qps;
   work.burst = options.burst;
@@ -43,8 +46,8 @@ absl::StatusOr<Connection> Connect(const ConnectionOptions& options) {
   work.pod_spec.emplace(manager::kPodSpecRead.begin(), manager::kPodSpecRead.end());
   RM_ASSIGN_OR_RETURN(made.work, RestClient::Connect(config, std::move(work)));
   const auto renewal = std::chrono::duration_cast<milliseconds>(options.renew_deadline / 2);
-  RM_ASSIGN_OR_RETURN(made.election, RestClient::Connect(config, Quick(renewal)));
-  RM_ASSIGN_OR_RETURN(made.review, RestClient::Connect(config, Quick(kReviewTimeout)));
+  RM_ASSIGN_OR_RETURN(made.election, RestClient::Connect(config, Quick(renewal, *made.clock)));
+  RM_ASSIGN_OR_RETURN(made.review, RestClient::Connect(config, Quick(kReviewTimeout, *made.clock)));
   return made;
 }
 

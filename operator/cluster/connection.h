@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "common/clock.h"
 #include "operator/kube/rest/rest_client.h"
+#include "operator/kube/rest/server_clock.h"
 
 namespace ringmaster::cluster {
 
@@ -20,6 +21,7 @@ struct ConnectionOptions {
 };
 
 struct Connection {
+  std::unique_ptr<kube::rest::ServerClock> clock;  // all of them learn from the server's answers
   std::unique_ptr<kube::rest::RestClient> work;
   std::unique_ptr<kube::rest::RestClient> election;
   std::unique_ptr<kube::rest::RestClient> review;

@@ -9,6 +9,7 @@
 
 #include "common/status.h"
 #include "operator/kube/rest/read_json.h"
+#include "operator/kube/rest/server_clock.h"
 #include "operator/kube/rest/status_errors.h"
 
 namespace ringmaster::kube::rest {
@@ -147,8 +148,10 @@ absl::Status Caller::Repeat(HttpRequest request, bool repeatable, const Attempt&
     RM_ASSIGN_OR_RETURN(const Credentials credentials, CurrentCredentials());
     RM_ASSIGN_OR_RETURN(const auto transport, TransportFor(credentials));
     request.bearer_token = credentials.bearer_token;
+    const SteadyTime asked = Now();
     const Outcome outcome =
-        attempt(transport, request, std::min(deadline, Now() + options_.attempt_timeout));
+        attempt(transport, request, std::min(deadline, asked + options_.attempt_timeout));
+    if (options_.server_clock != nullptr) options_.server_clock->Observe(outcome.date, asked);
     if (outcome.status.ok()) return outcome.status;
     if (!Pause(Now())) return Stopped();
     if (outcome.http_code == 401 && config_.credentials && !renewed) {
@@ -166,10 +169,12 @@ absl::Status Caller::Repeat(HttpRequest request, bool repeatable, const Attempt&
 Caller::Outcome Caller::OutcomeOf(const absl::StatusOr<HttpResponse>& response,
                                   const HttpRequest& request) {
   if (!response.ok()) return {.status = response.status()};
-  if (response->code >= 200 && response->code < 300) return {.http_code = response->code};
+  if (response->code >= 200 && response->code < 300)
+    return {.http_code = response->code, .date = response->date};
   return {.status = ErrorOf(response->code, response->body, Describe(request)),
           .http_code = response->code,
-          .retry_after = RetryAfter(response->retry_after, response->body)};
+          .retry_after = RetryAfter(response->retry_after, response->body),
+          .date = response->date};
 }
 
 bool Caller::MayRepeat(const Outcome& outcome, bool repeatable) const {

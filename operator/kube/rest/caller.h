@@ -52,6 +52,7 @@ class Caller {
     absl::Status status;
     int http_code = 0;  // 0: there was no answer
     std::optional<std::chrono::seconds> retry_after;
+    std::string date;  // as the answer has it
   };
   using Attempt =
       std::function<Outcome(const std::shared_ptr<Transport>&, const HttpRequest&, SteadyTime)>;

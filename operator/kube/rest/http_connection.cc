@@ -144,8 +144,8 @@ class HttpConnection::Impl : public std::enable_shared_from_this<Impl> {
 
   HttpResponse Head() const {
     HttpResponse head{.code = static_cast<int>(parser_->get().result_int())};
-    const auto retry_after = parser_->get().find(beast::http::field::retry_after);
-    if (retry_after != parser_->get().end()) head.retry_after = std::string(retry_after->value());
+    head.retry_after = std::string(parser_->get()[beast::http::field::retry_after]);
+    head.date = std::string(parser_->get()[beast::http::field::date]);
     return head;
   }
 

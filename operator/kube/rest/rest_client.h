@@ -41,6 +41,8 @@
 
 namespace ringmaster::kube::rest {
 
+class ServerClock;
+
 struct RestOptions {
   // Behaviour.
   std::string user_agent =
@@ -68,6 +70,9 @@ struct RestOptions {
   // Of pods no answer and no event has more members of spec than these. Nothing: all of it. An
   // object that was read so must not be written back as a whole.
   std::optional<std::vector<std::string>> pod_spec;
+  // Learns from each answer what time it is at the server; null where nobody wants to know. It must
+  // outlive the client, and measure by the machine's steady clock.
+  ServerClock* server_clock = nullptr;
   // Items in one response of a List without a limit; the pages are joined.
   std::int64_t page_size = 500;
 

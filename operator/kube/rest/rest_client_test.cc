@@ -15,6 +15,7 @@
 
 #include "operator/kube/errors.h"
 #include "operator/kube/object.h"
+#include "operator/kube/rest/server_clock.h"
 #include "tests/support/scripted_http_server.h"
 
 namespace ringmaster::kube::rest {
@@ -255,6 +256,17 @@ TEST_F(RestClientTest, DoesNotRepeatWhatTheServerRefused) {
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(Reason(status), kReasonInvalid);
   EXPECT_EQ(server_.requests().size(), 1u);
+}
+
+TEST_F(RestClientTest, TellsAClockTheTimeThatAnAnswerOfAnyKindCarries) {
+  server_.Script(
+      {StatusAnswer(503, "ServiceUnavailable", "Date: Mon, 04 Jan 2100 12:00:00 GMT\r\n"),
+       Object()});
+  ServerClock clock;
+  RestOptions options = Quick();
+  options.server_clock = &clock;
+  ASSERT_TRUE(Connect(options)->Get(kPod, kKey).ok());
+  EXPECT_EQ(FormatTime(clock.Now()).substr(0, 13), "2100-01-04T12");
 }
 
 TEST_F(RestClientTest, TakesGarbageForABrokenAnswer) {

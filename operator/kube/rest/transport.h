@@ -45,6 +45,7 @@ struct HttpRequest {
 struct HttpResponse {
   int code = 0;
   std::string retry_after;  // the header
+  std::string date;         // the header
   std::string body;
 };
 

@@ -10,6 +10,7 @@ import socket
 import ssl
 import sys
 import threading
+import time
 import urllib.parse
 
 WRITES = ("POST", "PUT", "PATCH", "DELETE")
@@ -116,6 +117,10 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
     def log_message(self, *arguments):
         pass
+
+    def date_time_string(self, timestamp=None):
+        """Of the answers' heads."""
+        return super().date_time_string((time.time() if timestamp is None else timestamp) + self.proxy.shift)
 
     def _pass(self):
         method, proxy = self.command, self.proxy

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """An operator whose clock differs by an hour from the API server's, and from another operator's.
 
-Which of them is right makes no difference: a proxy shifts all times between the two, so that workers and kubelet go by the server's clock.
+Which of them is right makes no difference: a proxy shifts all times between the two, so that workers and kubelet go by the server's clock, and so must what
+the operator writes down.
 """
 import datetime
 import signal
@@ -22,6 +23,12 @@ class ClockSkew(BehindAProxy):
         self.proxy.shift = self.shift
         return path
 
+    def assert_by_the_servers_clock(self, *times):
+        """Of something that has just happened."""
+        for time in times:
+            since = datetime.datetime.now(datetime.timezone.utc) - datetime.datetime.fromisoformat(time.replace("Z", "+00:00"))
+            self.assertLess(abs(since.total_seconds()), 600, time)
+
     def play(self):
         """A loss and an end, with every limit of time shorter than the clocks differ."""
         self.apply(digits(epochs=30, activeDeadlineSeconds=1800, startDeadlineSeconds=600, ttlSecondsAfterFinished=1800))
@@ -30,9 +37,7 @@ class ClockSkew(BehindAProxy):
         self.wait_for_round(2)
         self.wait_for_state("Succeeded")
         status = self.status()
-        started = datetime.datetime.fromisoformat(status["startTime"].replace("Z", "+00:00"))
-        ahead = (datetime.datetime.now(datetime.timezone.utc) - started).total_seconds()
-        self.assertLess(abs(ahead - self.shift), 600, "the clocks did not differ")
+        self.assert_by_the_servers_clock(status["startTime"], status["completionTime"])
         self.assertEqual(self.restarts(), 1)
         self.assertEqual(len(self.created("pods")), 3, self.created("pods"))
         self.assertLess(sum(status["lostSeconds"].values()), 300)
@@ -66,17 +71,22 @@ class TwoClocks(ClockSkew):
     def start_operator(self, pod="operator-0", arguments=()):
         return OperatorTest.start_operator(self, pod, (*self.operator_flags, *arguments), self.ports[pod])
 
-    def lease(self):
-        return self.get("lease", NAME)["spec"]
-
-    def test_leads_until_it_is_gone_and_the_other_goes_on(self):
+    def start_standby(self):
+        """The other operator, when this one leads."""
         self.operator.wait_until_it_leads()
         other, self.kubeconfig = self.put_proxy_before(OperatorTest.write_kubeconfig(self, "operator"))
         other.shift = -HOUR
         standby = self.start_operator("operator-1")
         standby.wait_until_ready()
-        self.apply(program(FOREVER))
-        self.wait_for_round(1, members=2)
+        return standby
+
+    def lease(self):
+        return self.get("lease", NAME)["spec"]
+
+    def test_leads_until_it_is_gone_and_the_other_goes_on(self):
+        standby = self.start_standby()
+        self.apply(program(FOREVER, activeDeadlineSeconds=HOUR))  # half of what the operators' clocks differ by
+        self.assert_by_the_servers_clock(self.wait_for_round(1, members=2)["startTime"])
         renewals = set()
         self.wait(lambda: renewals.add(self.lease()["renewTime"]) or len(renewals) > 5, "the leader to renew its lease")
         self.assertFalse(standby.leads(), "it took a lease that is held")
@@ -88,6 +98,22 @@ class TwoClocks(ClockSkew):
         self.wait_for_round(2, members=3)
         self.assertEqual([self.kubelet.pid(name) for name in ("story-0-0", "story-1-0")], pids)
         self.assertEqual((self.restarts(), sorted(self.pods(with_deleted=True))), (0, ["story-0-0", "story-1-0", "story-2-0"]))
+        self.kubectl("patch", "tj", "story", "--type=merge", "-p", '{"spec": {"activeDeadlineSeconds": 1}}')
+        self.wait_for_state("Failed")
+        self.assertEqual(self.condition("Failed")["reason"], "DeadlineExceeded")
+        self.assert_by_the_servers_clock(self.status()["completionTime"])
+
+    def test_a_finished_job_stays_for_its_time_under_the_next_leader(self):
+        standby = self.start_standby()
+        self.apply(program(["true"], ttlSecondsAfterFinished=HOUR))
+        self.wait_for_state("Succeeded")
+        self.operator.end()
+        standby.wait_until_it_leads()
+        self.apply(program(FOREVER, name="next"))
+        self.wait_for_round(1, members=2, name="next")  # by then it has looked at the other, too
+        self.assertEqual(self.status()["state"], "Succeeded")
+        self.kubectl("patch", "tj", "story", "--type=merge", "-p", '{"spec": {"ttlSecondsAfterFinished": 1}}')
+        self.wait(lambda: self.job() is None, "the end of the job")
 
 
 if __name__ == "__main__":
