@@ -251,6 +251,27 @@ class ServerTrouble(BehindAProxy):
         self.assertEqual(self.restarts(), 1)
 
 
+class LongOutage(BehindAProxy):
+    operator_flags = ("--lease-duration=180", "--renew-deadline=150")  # it leads for as long as that
+
+    def test_a_leader_outlasts_a_minute_without_the_server_and_mends_then_what_was_lost(self):
+        self.apply(program(FOREVER))
+        self.wait_for_round(1, members=2)
+        survivor = self.kubelet.pid("story-0-0")
+        self.proxy.go_away()
+        gone = time.monotonic()
+        self.kubelet.kill("story-1-0")
+        self.kubectl("scale", "tj/story", "--replicas=3")
+        self.wait(lambda: time.monotonic() - gone > 60, "the outage, which is to be as long as that")
+        self.assertEqual((self.status()["round"], sorted(self.pods(with_deleted=True))), (1, ["story-0-0", "story-1-0"]))
+        self.proxy.come_back()
+        self.wait_for_round(2, members=3)
+        self.assertIsNone(self.operator.process.poll())
+        self.assertEqual(self.kubelet.pid("story-0-0"), survivor)
+        self.assertEqual(sorted(self.pods()), ["story-0-0", "story-1-1", "story-2-0"])
+        self.assertEqual((self.restarts(), len(self.created("pods")), len(self.created("services"))), (1, 4, 1))
+
+
 class CutOff(StoryTest):
     def test_worker_of_a_node_that_is_cut_off_is_fenced_and_replaced(self):
         self.apply(digits(epochs=ENDLESS))
