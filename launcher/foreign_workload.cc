@@ -52,7 +52,7 @@ class ForeignWorkload : public Workload {
 
   void Ended(const ProgramEnd& end) override {
     if (pending_ && !leaving_) return StartPending();
-    context_.finish(end.exit_code, end.last_lines);
+    context_.finish(end);
   }
 
  private:
@@ -71,7 +71,8 @@ class ForeignWorkload : public Workload {
     pending_.reset();
     const absl::Status status = Start(round);
     if (status.ok()) return;
-    context_.finish(absl::IsNotFound(status) ? kExitNotFound : kExitCannotExecute, Message(status));
+    context_.finish(
+        {absl::IsNotFound(status) ? kExitNotFound : kExitCannotExecute, Message(status)});
   }
 
   absl::Status Start(const Round& round) {
@@ -91,7 +92,7 @@ class ForeignWorkload : public Workload {
     leaving_ = true;
     pending_.reset();
     if (context_.program.running()) return context_.program.Stop(grace);
-    context_.finish(kExitTerminated, "told to leave before the first round");
+    context_.finish({kExitTerminated, "told to leave before the first round"});
   }
 
   WorkloadContext context_;

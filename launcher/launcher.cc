@@ -74,9 +74,8 @@ class Launcher {
                   },
                   [this](const std::string& reason) { Refused(reason); }}),
         health_(loop, {.address = AtPodAddress(options, kHealthPort)}, [this] { return Ready(); }) {
-    WorkloadContext context{
-        loop_, options_, program_, session_,
-        [this](int exit_code, const std::string& message) { Finish(exit_code, message); }};
+    WorkloadContext context{loop_, options_, program_, session_,
+                            [this](const ProgramEnd& end) { Finish(end); }};
     workload_ = options_.mode == LaunchMode::kNative ? MakeNativeWorkload(std::move(context))
                                                      : MakeForeignWorkload(std::move(context));
   }
@@ -86,7 +85,7 @@ class Launcher {
     loop_.Watch(signals_.get(), POLLIN, [this](short) { TakeSignals(); });
     WatchLifeline();
     if (const absl::Status status = workload_->Begin(); !status.ok())
-      Finish(ExitCodeOfStart(status), Message(status));
+      Finish({ExitCodeOfStart(status), Message(status)});
     loop_.Run();
     KillDescendants();
     return exit_code_;
@@ -160,19 +159,20 @@ class Launcher {
     if (terminating_ || finished_) return;
     forced_exit_code_ = contract::kExitPeerLost;
     if (program_.running()) return program_.Stop(options_.stop_patience);
-    Finish(contract::kExitPeerLost, reason);
+    Finish({contract::kExitPeerLost, reason});
   }
 
-  void Finish(int exit_code, const std::string& message) {
+  void Finish(const ProgramEnd& end) {
     if (finished_) return;
     finished_ = true;
-    exit_code_ = forced_exit_code_.value_or(exit_code);
+    exit_code_ = forced_exit_code_.value_or(end.exit_code);
     if (exit_code_ != contract::kExitOk)
-      log::Warning("worker failed", {{"exit_code", exit_code_}, {"message", message}});
+      log::Warning("worker failed", {{"exit_code", exit_code_}, {"message", end.last_lines}});
     KillDescendants();
     rendezvous::v1::Event event;
     event.mutable_exited()->set_exit_code(exit_code_);
-    event.mutable_exited()->set_message(message);
+    event.mutable_exited()->set_message(end.last_lines);
+    event.mutable_exited()->set_out_of_memory(end.out_of_memory);
     session_.Report(event);
     session_.Close(options_.close_patience, [this](bool) { loop_.Quit(); });
   }

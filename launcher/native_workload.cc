@@ -64,7 +64,9 @@ class NativeWorkload : public Workload {
 
   void Ended(const ProgramEnd& end) override {
     channel_->Drain();
-    context_.finish(end.out_of_memory ? contract::kExitNoResource : end.exit_code, end.last_lines);
+    ProgramEnd told = end;
+    if (end.out_of_memory) told.exit_code = contract::kExitNoResource;
+    context_.finish(told);
   }
 
  private:

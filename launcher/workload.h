@@ -7,7 +7,6 @@
 
 #include <functional>
 #include <memory>
-#include <string>
 
 #include "absl/status/status.h"
 #include "launcher/event_loop.h"
@@ -24,7 +23,7 @@ struct WorkloadContext {
   Program& program;
   RendezvousSession& session;
   // The workload is over: the launcher's exit code, and words for people.
-  std::function<void(int exit_code, const std::string& message)> finish;
+  std::function<void(const ProgramEnd& end)> finish;
 };
 
 class Workload {

@@ -134,6 +134,12 @@ void JudgeExit(int code, bool native, Verdict& verdict) {
   if (verdict.consequence) verdict.cause = Cause::kUnknown;
 }
 
+// The launcher has seen what the exit does not say.
+void JudgeOutOfMemory(Verdict& verdict) {
+  verdict.cause = Cause::kOutOfMemory;
+  verdict.what = "ran out of memory (its container has reached its limit)";
+}
+
 // The local node does not know something that the template asks for.
 bool NeverSupported(const PodFacts& pod) {
   return pod.reason == "Unsupported";
@@ -222,6 +228,7 @@ Verdict Classify(const PodFacts* pod, const WorkerView* view, bool native) {
   const bool going = pod == nullptr || pod->deleting;
   if (code.value_or(0) != 0 && !going) {
     JudgeExit(*code, native, verdict);
+    if (view != nullptr && view->exited && view->exited->out_of_memory) JudgeOutOfMemory(verdict);
   } else if (going) {
     verdict.cause = Cause::kPreemption;
     verdict.exit_code = code;

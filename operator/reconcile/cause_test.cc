@@ -37,6 +37,19 @@ TEST(CauseTest, BelievesThePodBeforeItsExitCode) {
   EXPECT_EQ(CauseOf(pod), Cause::kNodeLost);
 }
 
+TEST(CauseTest, BelievesTheLauncherThatTheKernelKilledForWantOfMemory) {
+  const PodFacts pod = Failed(137);
+  WorkerView view;
+  view.exited = ExitReport{.exit_code = 137, .message = "step 7", .out_of_memory = true};
+  for (const bool native : {false, true}) {
+    const Verdict verdict = Classify(&pod, &view, native);
+    EXPECT_EQ(verdict.cause, Cause::kOutOfMemory);
+    EXPECT_FALSE(verdict.permanent);
+    EXPECT_EQ(verdict.what, "ran out of memory (its container has reached its limit)");
+    EXPECT_EQ(verdict.log, "step 7");
+  }
+}
+
 TEST(CauseTest, KnowsThePermanentCodesOfTheNativeTrainerAlone) {
   const PodFacts pod = Failed(66);
   EXPECT_TRUE(Classify(&pod, nullptr, true).permanent);

@@ -92,7 +92,8 @@ struct FinishedReport {
 // The launcher says that its program ended. It comes before the pod's own status does.
 struct ExitReport {
   int exit_code = 0;
-  std::string message;  // its last log lines
+  std::string message;         // its last log lines
+  bool out_of_memory = false;  // killed at its container's memory limit
   Time time;
 };
 

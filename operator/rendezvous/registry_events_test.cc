@@ -107,10 +107,12 @@ TEST_F(RegistryTest, KeepsTheLastWordsOfAWorkerUntilItsPodIsGone) {
   v1::Event exited;
   exited.mutable_exited()->set_exit_code(66);
   exited.mutable_exited()->set_message("digits.csv:3: not a number");
+  exited.mutable_exited()->set_out_of_memory(true);
   Say(line, exited);
   registry_.Closed(line.id);
   Pass(seconds(10));
   EXPECT_EQ(View("u0").exited->exit_code, 66);
+  EXPECT_TRUE(View("u0").exited->out_of_memory);
   verifier_.verdicts.erase("u0");
   Pass(seconds(10));
   EXPECT_TRUE(registry_.SnapshotFor(kJob).workers.empty());

@@ -126,6 +126,7 @@ std::optional<Effect> ApplyToWorker(const v1::Event& event, Time now, WorkerView
     case v1::Event::kExited:
       view.exited = reconcile::ExitReport{.exit_code = event.exited().exit_code(),
                                           .message = event.exited().message(),
+                                          .out_of_memory = event.exited().out_of_memory(),
                                           .time = now};
       return Effect::kChanged;
     default:

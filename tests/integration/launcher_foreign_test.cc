@@ -171,6 +171,23 @@ TEST_F(LauncherForeignTest, ReapsAndHandsOnSignalsAsProcessOneOfAContainer) {
   EXPECT_THAT(launcher->Wait(), Optional(3));
 }
 
+// The control group's file is the test's own: it counts what the kernel would have killed.
+TEST_F(LauncherForeignTest, TellsThatItsContainerHasReachedItsMemoryLimit) {
+  const std::string events = "/sys/fs/cgroup/memory.events";
+  const std::string own_group = "mount -t tmpfs none /sys/fs/cgroup && echo oom_kill 0 > " + events;
+  const std::string container = "unshare --pid --fork --mount --mount-proc --kill-child";
+  if (std::system(fmt::format("{} sh -c '{}' 2>/dev/null", container, own_group).c_str()) != 0)
+    GTEST_SKIP() << "this user may not make a mount namespace";
+  before_launcher_ = {"unshare", "--pid",        "--fork",
+                      "--mount", "--mount-proc", "--kill-child",
+                      "sh",      "-c",           own_group + " && exec \"$@\"",
+                      "sh"};
+  const auto launcher = LaunchScript("echo oom_kill 1 > " + events + "; kill -KILL $$");
+  Announce(1);
+  EXPECT_THAT(launcher->Wait(), Optional(128 + SIGKILL));
+  EXPECT_TRUE(View().exited->out_of_memory);
+}
+
 TEST_F(LauncherForeignTest, KeepsTheLastLinesOfBothOutputs) {
   const auto launcher = LaunchScript(
       "i=1; while [ $i -le 50 ]; do echo line $i; i=$((i+1)); done; echo Traceback >&2; exit 1");

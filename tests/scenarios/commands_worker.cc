@@ -89,7 +89,8 @@ void FillTrouble(const Command& command, auto& trouble) {
 //   finished [steps=400] [accuracy=] [sha=] [stopped=WHY]
 //   asked-to-leave                   its launcher got SIGTERM
 //   drained step=N
-//   exited code=N [message=...]      its program has ended; the pod does not say so yet
+//   exited code=N [message=...] [out-of-memory=yes]
+//                                    its program has ended; the pod does not say so yet
 // `all` means every connected worker, but for join.
 bool FillEvent(const Command& command, const std::string& pod, v1::Event& event) {
   const std::string& what = command.words[1];
@@ -113,6 +114,7 @@ bool FillEvent(const Command& command, const std::string& pod, v1::Event& event)
   } else if (what == "exited") {
     event.mutable_exited()->set_exit_code(static_cast<int>(command.Number("code", 0)));
     event.mutable_exited()->set_message(command.Option("message"));
+    event.mutable_exited()->set_out_of_memory(command.Option("out-of-memory") == "yes");
   } else {
     return false;
   }

@@ -83,6 +83,7 @@ class OnRealNodes(NodeTest):
     def test_a_program_that_reaches_its_memory_limit_is_named(self):
         self.run_with({"image": SANDBOX_IMAGE, "command": ["tail", "/dev/zero"], "resources": {"limits": {"memory": "64Mi"}}})  # keeps a line without end
         self.wait(self.causes, lambda: f"an incident; the status is {json.dumps(self.status())}")
+        self.assertEqual(set(self.causes()), {"OutOfMemory"})
         self.assertIn("the container has reached its memory limit", self.status()["restarts"]["recent"][0]["message"])
 
     def test_a_deleted_worker_is_replaced(self):
