@@ -24,10 +24,10 @@ absl::Status LauncherFixture::Verifier::Verify(const rendezvous::WorkerIdentity&
 
 LauncherFixture::LauncherFixture() {
   StartServer();
-  environment_ = {{contract::kEnvNamespace, kJob.ns},  {contract::kEnvJob, kJob.name},
-                  {contract::kEnvPodName, "w0"},       {contract::kEnvPodUid, "u0"},
-                  {contract::kEnvPodIp, "127.0.0.2"},  {contract::kEnvGraceSeconds, "60"},
-                  {contract::kEnvRendezvous, address_}};
+  environment_ = {{contract::kEnvNamespace, kJob.ns},   {contract::kEnvJob, kJob.name},
+                  {contract::kEnvPodName, "w0"},        {contract::kEnvPodUid, "u0"},
+                  {contract::kEnvPodIp, "127.0.0.2"},   {contract::kEnvGraceSeconds, "60"},
+                  {contract::kEnvRendezvous, address_}, {"TMPDIR", temporary_.path()}};
 }
 
 void LauncherFixture::StartServer() {

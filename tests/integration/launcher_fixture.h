@@ -14,6 +14,7 @@
 
 #include <gtest/gtest.h>
 
+#include "common/temporary_folder.h"
 #include "operator/rendezvous/server.h"
 #include "tests/support/process.h"
 
@@ -66,6 +67,8 @@ class LauncherFixture : public ::testing::Test {
     const std::string& pod_uid_;
   };
 
+  // Of launchers, which may be killed before they remove what is theirs.
+  const TemporaryFolder temporary_ = TemporaryFolder::Make().value();
   std::mutex mutex_;
   std::condition_variable changed_;
   Verifier verifier_{pod_uid_};

@@ -253,7 +253,7 @@ class _Pod:
         fields = {"metadata.name": self.name, "metadata.namespace": self.item["metadata"]["namespace"],
                   "metadata.uid": self.item["metadata"]["uid"], "status.podIP": self.ip, "status.hostIP": self.host_ip,
                   "spec.nodeName": self.item["spec"]["nodeName"]}
-        environment = {"PATH": f"{BIN}:{os.environ['PATH']}", "HOME": workspace}
+        environment = {"PATH": f"{BIN}:{os.environ['PATH']}", "HOME": workspace, "TMPDIR": workspace}
         for variable in self.container.get("env", []):
             source = variable.get("valueFrom", {}).get("fieldRef", {}).get("fieldPath")
             environment[variable["name"]] = fields[source] if source else here(variable.get("value", ""))
