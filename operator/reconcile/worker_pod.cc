@@ -9,6 +9,7 @@
 #include "operator/kube/object.h"
 #include "operator/reconcile/names.h"
 #include "operator/reconcile/worker_setup.h"
+#include "proto/schema/defaults.h"
 
 namespace ringmaster::reconcile {
 namespace {
@@ -53,7 +54,9 @@ std::string WorkerConfigJson(const Pass& pass) {
   } else if (!config.checkpoint.directory) {
     config.checkpoint.directory = pass.in.settings.checkpoint_directory;
   }
-  return v1::ToJson(config).dump();
+  Json said = v1::ToJson(config);
+  schema::DropDefaults(v1::SchemaOf<v1::WorkerConfig>(), said);
+  return said.dump();
 }
 
 // How the launcher starts its program, as the API spells it.

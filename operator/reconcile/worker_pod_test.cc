@@ -34,6 +34,20 @@ TEST(WorkerPodTest, NeedsNoTemplateForTheNativeTrainer) {
   EXPECT_EQ(config["checkpoint"]["directory"], "checkpoints");
 }
 
+// What it would say of them would change with the next field that the API gets.
+TEST(WorkerPodTest, TellsTheTrainerNothingOfDefaultsAndAllThatDiffersFromThem) {
+  Observed observed = testing::Created(1);
+  observed.job.spec.checkpoint.keep = 9;
+  const Json pod = BuildWorkerPod(Pass(observed), 0, 0);
+  const Json config = Json::parse(Environment(pod)["RINGMASTER_TRAINER_CONFIG"]);
+  EXPECT_EQ(config["checkpoint"], Json({{"directory", "checkpoints"}, {"keep", 9}}));
+  EXPECT_FALSE(config["trainer"].contains("seed"));
+  const auto read = v1::FromJson<v1::WorkerConfig>(config);
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(read->trainer, *observed.job.spec.trainer);
+  EXPECT_EQ(read->checkpoint.keep, 9);
+}
+
 TEST(WorkerPodTest, TellsTheLauncherOfATrainerOfTheUsersOwn) {
   Observed observed = testing::Created(1);
   EXPECT_FALSE(

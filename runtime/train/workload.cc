@@ -10,6 +10,7 @@
 #include "common/status.h"
 #include "common/text.h"
 #include "proto/ringmaster/training/v1alpha1/trainer.api.h"
+#include "proto/schema/defaults.h"
 #include "runtime/data/sample_stream.h"
 #include "runtime/device/threads.h"
 #include "runtime/graph/op_definition.h"
@@ -194,7 +195,10 @@ std::string Workload::Describe() const {
 std::string Workload::Fingerprint() const {
   Sha256 hash;
   hash.Update(data_fingerprint() + "\n");
-  hash.Update(training::v1alpha1::ToJson(*config_).dump());
+  // A worker of another version may know more fields, which all have their defaults here.
+  nlohmann::json said = training::v1alpha1::ToJson(*config_);
+  schema::DropDefaults(training::v1alpha1::SchemaOf<training::v1alpha1::TrainerConfig>(), said);
+  hash.Update(said.dump());
   return Hex(hash.Finish());
 }
 
