@@ -62,6 +62,20 @@ TEST(WorkloadTest, TheManifestsSmoothingIsTheTrainingLosssAlone) {
   }
 }
 
+TEST(WorkloadTest, TheFingerprintTellsAnotherConfigurationByWhatDiffersFromDefaults) {
+  DigitsJob job;
+  const auto fingerprint = [&job] {
+    const absl::StatusOr<Workload> workload =
+        Workload::Load(job.config.trainer, job.options.workspace);
+    return workload.ok() ? workload->Fingerprint() : Message(workload.status());
+  };
+  const std::string plain = fingerprint();
+  EXPECT_EQ(plain.size(), 64u) << plain;
+  EXPECT_EQ(fingerprint(), plain);
+  ++job.config.trainer.seed;
+  EXPECT_NE(fingerprint(), plain);
+}
+
 TEST(WorkloadTest, LargerShardsNeedMoreMemory) {
   DigitsJob job;
   job.config.trainer.batch.size = 4096;
