@@ -1,5 +1,6 @@
 #include "launcher/launcher.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <fcntl.h>
@@ -129,12 +130,26 @@ class Launcher {
         Reap();
       } else if (signal == SIGTERM || signal == SIGINT) {
         log::Info("asked to leave", {{"signal", signal}});
-        terminating_ = true;
-        if (!finished_) workload_->Leave();
+        Terminate();
       } else {
         program_.Signal(signal);
       }
     }
+  }
+
+  void Terminate() {
+    const bool again = leave_by_.has_value();
+    if (!again) leave_by_ = SystemClock().SteadyNow() + options_.grace + options_.last_moment;
+    session_.Leaving();
+    if (!finished_) return workload_->Leave();
+    session_.Hasten(again ? Duration(0) : ClosePatience());
+  }
+
+  // A terminating pod is killed when its time is over, which would look like a failure.
+  Duration ClosePatience() const {
+    if (!leave_by_) return options_.close_patience;
+    const auto left = std::chrono::duration_cast<Duration>(*leave_by_ - SystemClock().SteadyNow());
+    return std::clamp(left, Duration(0), options_.close_patience);
   }
 
   void Reap() {
@@ -148,7 +163,7 @@ class Launcher {
 
   // An operator that is away takes nothing from a worker that works.
   absl::Status Ready() const {
-    if (finished_ || terminating_) return absl::UnavailableError("the worker is leaving");
+    if (finished_ || leave_by_) return absl::UnavailableError("the worker is leaving");
     if (session_.round() == 0) return absl::UnavailableError("not in a round yet");
     if (!program_.running()) return absl::UnavailableError("its program does not run");
     return absl::OkStatus();
@@ -156,7 +171,7 @@ class Launcher {
 
   // This pod is not the job's any more. While it is leaving anyway it may end its work.
   void Refused(const std::string& reason) {
-    if (terminating_ || finished_) return;
+    if (leave_by_ || finished_) return;
     forced_exit_code_ = contract::kExitPeerLost;
     if (program_.running()) return program_.Stop(options_.stop_patience);
     Finish({contract::kExitPeerLost, reason});
@@ -174,7 +189,8 @@ class Launcher {
     event.mutable_exited()->set_message(end.last_lines);
     event.mutable_exited()->set_out_of_memory(end.out_of_memory);
     session_.Report(event);
-    session_.Close(options_.close_patience, [this](bool) { loop_.Quit(); });
+    session_.Leaving();
+    session_.Close(ClosePatience(), [this](bool) { loop_.Quit(); });
   }
 
   const Options& options_;
@@ -183,7 +199,7 @@ class Launcher {
   Program program_;
   RendezvousSession session_;
   std::unique_ptr<Workload> workload_;
-  bool terminating_ = false;
+  std::optional<SteadyTime> leave_by_;  // once asked to leave
   bool finished_ = false;
   int exit_code_ = contract::kExitInternal;
   std::optional<int> forced_exit_code_;

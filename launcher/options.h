@@ -36,8 +36,11 @@ struct Options {
 
   // The fewest that a test waits for: between Stop and SIGKILL.
   Duration stop_patience = std::chrono::seconds(5);
-  // For telling the operator the end when it is away.
-  Duration close_patience = std::chrono::seconds(20);
+  // From the program's end until this process's: for telling the operator, and until it has stored
+  // what it was told. Another operator leads after some 20 s where the one before has died.
+  Duration close_patience = std::chrono::seconds(60);
+  // The same for a pod that is terminating, from the end of `grace`: then the pod is killed soon.
+  Duration last_moment = std::chrono::seconds(2);
 };
 
 // `arguments` without the program's own name; "--" before the command may be left out.

@@ -179,12 +179,21 @@ void RendezvousSession::EnterRound(std::int64_t round) {
 
 void RendezvousSession::Close(Duration patience, std::function<void(bool)> done) {
   closed_ = std::move(done);
-  close_timer_ = loop_.After(refused_ ? Duration(0) : patience, [this] { FinishClosing(false); });
+  Hasten(refused_ ? Duration(0) : patience);
   Pump();
 }
 
+void RendezvousSession::Hasten(Duration patience) {
+  if (!closed_) return;
+  const SteadyTime until = SystemClock().SteadyNow() + patience;
+  if (until >= close_by_) return;
+  close_by_ = until;
+  loop_.Cancel(close_timer_);
+  close_timer_ = loop_.After(patience, [this] { FinishClosing(false); });
+}
+
 void RendezvousSession::FinishClosing(bool told) {
-  if (!told && closed_) log::Warning("left without telling the operator everything");
+  if (!told && closed_) log::Warning("left before the operator had stored what it was told");
   for (const EventLoop::TimerId timer : {dial_timer_, beat_timer_, close_timer_})
     loop_.Cancel(timer);
   stream_.reset();

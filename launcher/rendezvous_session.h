@@ -48,9 +48,16 @@ class RendezvousSession {
   std::int64_t round() const { return options_.hello.round(); }
   void ForgetShardsUpTo(std::int64_t step) { outbox_.ForgetShardsUpTo(step); }
 
-  // Tells what is left to tell and leaves; then calls `done` once: with true when the operator has
-  // read everything, with false when it could not be reached within `patience`.
+  // From now on the worker is one that comes to say its last, which also one whose pod is
+  // terminating may.
+  void Leaving() { options_.hello.set_leaving(true); }
+
+  // Tells what is left to tell, waits until the operator lets this worker go, and leaves; then
+  // calls `done` once: with true when what was told is stored, with false when nobody has said so
+  // within `patience`. Each operator that comes meanwhile is told all of it again.
   void Close(Duration patience, std::function<void(bool)> done);
+  // A Close that goes on ends within `patience` from now.
+  void Hasten(Duration patience);
 
  private:
   void Dial();
@@ -89,6 +96,7 @@ class RendezvousSession {
   EventLoop::TimerId dial_timer_ = 0;
   EventLoop::TimerId beat_timer_ = 0;
   EventLoop::TimerId close_timer_ = 0;
+  SteadyTime close_by_ = SteadyTime::max();
   bool refused_ = false;  // for good
   std::string why_away_;  // what was logged of the operator's absence; empty while it is there
   std::function<void(bool)> closed_;

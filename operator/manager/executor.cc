@@ -102,6 +102,7 @@ void Executor::TellWorkers(const kube::ObjectKey& key, const reconcile::Decision
       link_.Send(key, send->pod_uid, send->command);
     }
   }
+  for (const std::string& pod_uid : decision.let_go) link_.LetGo(key, pod_uid);
 }
 
 absl::Status Executor::Write(const Json& job, const reconcile::Decision& decision,

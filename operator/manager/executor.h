@@ -4,7 +4,8 @@
 //      conflict ends the pass here: nothing was told, created or deleted for a status that is not
 //      there. A new job's first status may be left out of the decision, to be stored once its pods
 //      are made (status_pace.h): they are incarnation 0 and adopted by whoever comes next;
-//   2. the workers are told: the round that is stored now, then commands;
+//   2. the workers are told: the round that is stored now, then commands, and those that wait to
+//      leave, that they may;
 //   3. pods, services and pod groups are created and deleted, several at a time;
 //   4. events are told.
 //
@@ -44,11 +45,14 @@ class Executor {
   absl::Status Execute(const kube::Json& job, const reconcile::Decision& decision,
                        CallMeter& meter);
 
+  // Only what the decision has to say to workers: for one whose status differs from the stored one
+  // in nothing that they are told of.
+  void TellWorkers(const kube::ObjectKey& key, const reconcile::Decision& decision);
+
  private:
   absl::Status StoreStatus(const kube::Json& job, const reconcile::Decision& decision,
                            CallMeter& meter);
   absl::Status StatusRefused(const kube::Json& job, const absl::Status& why);
-  void TellWorkers(const kube::ObjectKey& key, const reconcile::Decision& decision);
   absl::Status Write(const kube::Json& job, const reconcile::Decision& decision, CallMeter& meter);
   absl::Status WriteOne(const kube::Json& job, const reconcile::Action& action);
   absl::Status CreatePod(const kube::Json& job, const kube::Json& pod);

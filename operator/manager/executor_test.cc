@@ -32,6 +32,9 @@ class RecordingLink : public WorkerLink {
             const reconcile::WorkerCommand&) override {
     story_.push_back("tell " + uid);
   }
+  void LetGo(const kube::ObjectKey&, const std::string& uid) override {
+    story_.push_back("let go " + uid);
+  }
   void Forget(const kube::ObjectKey&) override {}
 
  private:
@@ -98,10 +101,11 @@ TEST_F(ExecutorTest, StoresTellsWritesAndThenRecords) {
   decision.announce = reconcile::Announcement{.round = 1};
   decision.actions = {Event("Told", true), Create("a"), Create("b"),
                       reconcile::SendCommand{"u1", reconcile::CheckpointNowCommand{}}};
+  decision.let_go = {"u2"};
   ASSERT_TRUE(Execute(decision).ok());
-  EXPECT_THAT(story_,
-              ElementsAre("patch status trainingjobs.training.ringmaster.dev digits", "announce 1",
-                          "tell u1", "create pods a", "create pods b", "create events"));
+  EXPECT_THAT(story_, ElementsAre("patch status trainingjobs.training.ringmaster.dev digits",
+                                  "announce 1", "tell u1", "let go u2", "create pods a",
+                                  "create pods b", "create events"));
 }
 
 TEST_F(ExecutorTest, DoesNothingForAStatusThatIsStale) {
@@ -112,6 +116,7 @@ TEST_F(ExecutorTest, DoesNothingForAStatusThatIsStale) {
   decision.announce = reconcile::Announcement{.round = 1};
   decision.actions = {Create("a"), Event("Told", false),
                       reconcile::SendCommand{"u1", reconcile::StopCommand{}}};
+  decision.let_go = {"u2"};
   EXPECT_TRUE(kube::IsConflict(Execute(decision)));
   EXPECT_THAT(story_, IsEmpty());
   EXPECT_THAT(Events(), IsEmpty());

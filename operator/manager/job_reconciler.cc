@@ -151,8 +151,10 @@ controller::ReconcileResult JobReconciler::Carry(const kube::Json& job,
   if (const Duration held = memory_.StatusHeld(key); news && held > Duration(0))
     return controller::RequeueAfter{held};
   if (const Duration wait = pace_.WaitFor(key, observed.job.status, decision, stored);
-      wait > Duration(0))
+      wait > Duration(0)) {
+    executor_.TellWorkers(key, decision);
     return LookAgain(decision.result, wait);
+  }
   std::optional<training::v1alpha1::TrainingJobStatus> first;  // that follows its pods
   if (!observed.job.status && observed.pods.empty() && pace_.PodsFirst(decision))
     first.swap(decision.status);

@@ -31,6 +31,7 @@ class ForgottenJobs : public WorkerLink {
   reconcile::WorkersView SnapshotFor(const kube::ObjectKey&) override { return {}; }
   void Announce(const kube::ObjectKey&, const reconcile::Announcement&) override {}
   void Send(const kube::ObjectKey&, const std::string&, const reconcile::WorkerCommand&) override {}
+  void LetGo(const kube::ObjectKey&, const std::string&) override {}
   void Forget(const kube::ObjectKey& job) override { names.push_back(job.name); }
 
   std::vector<std::string> names;

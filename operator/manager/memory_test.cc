@@ -151,6 +151,7 @@ class NoWorkers : public WorkerLink {
   reconcile::WorkersView SnapshotFor(const kube::ObjectKey&) override { return {}; }
   void Announce(const kube::ObjectKey&, const reconcile::Announcement&) override {}
   void Send(const kube::ObjectKey&, const std::string&, const reconcile::WorkerCommand&) override {}
+  void LetGo(const kube::ObjectKey&, const std::string&) override {}
   void Forget(const kube::ObjectKey&) override {}
 };
 

@@ -48,9 +48,17 @@ void TakeWords(const TrainingJobStatus& from, TrainingJobStatus& to) {
   }
 }
 
+// Workers can be told of what is stored already.
+bool OnlyTells(const reconcile::Decision& decision) {
+  return std::all_of(decision.actions.begin(), decision.actions.end(),
+                     [](const reconcile::Action& action) {
+                       return std::holds_alternative<reconcile::SendCommand>(action);
+                     });
+}
+
 bool MayWait(const reconcile::Decision& decision) {
   // The outcome's counts are kept from what was stored: what is not stored now may be gone later.
-  return decision.actions.empty() && !decision.status->completion_time &&
+  return OnlyTells(decision) && !decision.status->completion_time &&
          (std::holds_alternative<controller::Done>(decision.result) ||
           std::holds_alternative<controller::RequeueAfter>(decision.result));
 }

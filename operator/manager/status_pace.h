@@ -8,7 +8,8 @@
 // for sixty intervals at most. In a rush (rush.h) no turn comes, for thirty intervals at most.
 // Where pods run, the round that their workers form is told soon, and at once. Everything else is
 // carried out at once: any other condition that turns or has another reason, a round, an incident,
-// whatever is to be created, deleted, sent or recorded.
+// whatever is to be created, deleted or recorded. What a decision that waits has to tell workers is
+// told meanwhile: it speaks of what is stored.
 //
 // A job's first status says that its pods are asked for, and is stored before them. In a rush of
 // other jobs they come first, and it takes its turn as counts do.

@@ -72,6 +72,14 @@ TEST_F(StatusPaceTest, CountsAndWordsWaitForTheirTurn) {
   EXPECT_GT(Wait(Status(5), To(Status(6))), Duration(0));
 }
 
+TEST_F(StatusPaceTest, CountsWaitAlsoWhereWorkersAreToBeToldSomethingMeanwhile) {
+  EXPECT_EQ(Wait(Status(0), To(Status(1))), Duration(0));
+  reconcile::Decision decision = To(Status(2));
+  decision.actions = {reconcile::SendCommand{"u1", reconcile::CheckpointNowCommand{}}};
+  decision.let_go = {"u2"};
+  EXPECT_GT(Wait(Status(1), decision), Duration(0));
+}
+
 TEST_F(StatusPaceTest, CountsOfAllJobsTogetherTakeAFifthOfTheTime) {
   constexpr int kJobs = 20;
   const auto key = [](int job) { return kube::ObjectKey{"default", std::to_string(job)}; };

@@ -36,6 +36,10 @@ class WorkerLink {
   virtual void Send(const kube::ObjectKey& job, const std::string& pod_uid,
                     const reconcile::WorkerCommand& command) = 0;
 
+  // The worker whose pod has this UID may leave: what it has said is stored, or needed no more.
+  // Nothing where it does not wait for that. Repeated on later passes while it waits.
+  virtual void LetGo(const kube::ObjectKey& job, const std::string& pod_uid) = 0;
+
   // The job is gone or over: forget what was known of it, end its streams.
   virtual void Forget(const kube::ObjectKey& job) = 0;
 };

@@ -1,3 +1,5 @@
+#include "operator/reconcile/checkpoints.h"
+
 #include <algorithm>
 #include <set>
 
@@ -57,6 +59,24 @@ std::set<std::int64_t> Candidates(const Pass& pass) {
     if (report.round == pass.status.round && report.step > newest) steps.insert(report.step);
   }
   return steps;
+}
+
+bool HasFailed(const WorkerView& view, std::int64_t round, std::int64_t step) {
+  return std::any_of(view.checkpoint_failures.begin(), view.checkpoint_failures.end(),
+                     [&](const CheckpointTrouble& trouble) {
+                       return trouble.round == round && trouble.step == step;
+                     });
+}
+
+// Whether every member has reported its shard of this step or still may.
+bool MayBecomeWhole(const Pass& pass, std::int64_t step) {
+  const auto& members = pass.status.members;
+  return std::all_of(members.begin(), members.end(), [&](const v1::Member& member) {
+    if (ReportOf(pass, member, step) != nullptr) return true;
+    const WorkerView* view = pass.ViewOf(member.pod_uid);
+    const bool failed = view != nullptr && HasFailed(*view, pass.status.round, step);
+    return !failed && pass.MayStillSpeak(member.pod_uid);
+  });
 }
 
 // The best of those that exist and were evaluated; nothing where nobody wants to know.
@@ -199,6 +219,19 @@ CheckpointRef ToRef(const v1::CheckpointStatus& checkpoint) {
           .round = checkpoint.round,
           .digest = checkpoint.digest,
           .world_size = checkpoint.world_size};
+}
+
+bool AwaitsShardsOfOthers(const Pass& pass, const WorkerView& view) {
+  const auto& members = pass.status.members;
+  const bool counts = std::any_of(members.begin(), members.end(), [&](const v1::Member& member) {
+    return member.pod_uid == view.pod_uid;
+  });
+  if (!counts) return false;
+  const std::int64_t newest = NewestOfRound(pass);
+  return std::any_of(view.durable.begin(), view.durable.end(), [&](const ShardReport& report) {
+    return report.round == pass.status.round && report.step > newest &&
+           MayBecomeWhole(pass, report.step);
+  });
 }
 
 void ApplyCheckpoints(Pass& pass) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <span>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -33,14 +34,28 @@ std::span<const Slot> Deciding(const Pass& pass) {
   return WorkerZeroDecides(pass) ? all.first(std::min<std::size_t>(1, all.size())) : all;
 }
 
+// Those of them who train: an index that the round in force has no place for, since it came later,
+// has no part in its end.
+std::vector<const Slot*> DecidingTrainers(const Pass& pass) {
+  std::vector<const Slot*> trainers;
+  for (const Slot& slot : Deciding(pass)) {
+    const auto& members = pass.status.members;
+    const bool has_place =
+        std::any_of(members.begin(), members.end(),
+                    [&](const v1::Member& member) { return member.rank == slot.index; });
+    if (has_place) trainers.push_back(&slot);
+  }
+  return trainers;
+}
+
 // The result counts once every deciding worker is through: it has said so, or has left with exit
 // code 0 in a round whose others have said so. A worker that dies before its last checkpoint is on
 // disk must not be covered up by a faster one.
 void StoreResult(Pass& pass) {
   const FinishedReport* report = nullptr;
-  for (const Slot& slot : Deciding(pass)) {
-    const FinishedReport* own = ReportOf(pass, slot);
-    if (own == nullptr && !PodSucceeded(slot)) return;
+  for (const Slot* slot : DecidingTrainers(pass)) {
+    const FinishedReport* own = ReportOf(pass, *slot);
+    if (own == nullptr && !PodSucceeded(*slot)) return;
     if (report == nullptr) report = own;
   }
   if (report == nullptr) return;
@@ -70,9 +85,10 @@ bool HaveLeft(Pass& pass) {
       training->last_transition_time.value_or(pass.now) + pass.in.settings.drain_timeout;
   if (pass.now >= patience_ends) return true;
   pass.WakeAt(patience_ends);
-  const auto deciding = Deciding(pass);
-  return std::all_of(deciding.begin(), deciding.end(),
-                     [](const Slot& slot) { return slot.pod == nullptr || slot.pod->Terminal(); });
+  const auto trainers = DecidingTrainers(pass);
+  return std::all_of(trainers.begin(), trainers.end(), [](const Slot* slot) {
+    return slot->pod == nullptr || slot->pod->Terminal();
+  });
 }
 
 std::string WhatWasTrained(const v1::TrainingResult& result) {
@@ -104,6 +120,18 @@ bool TrainingIsOver(const Pass& pass) {
   return pass.status.result ||
          std::any_of(pass.slots.begin(), pass.slots.end(),
                      [&](const Slot& s) { return ReportOf(pass, s) != nullptr; });
+}
+
+bool AwaitsResult(const Pass& pass, const WorkerView& view) {
+  if (pass.status.result) return false;
+  const bool counts = std::any_of(pass.slots.begin(), pass.slots.end(), [&](const Slot& slot) {
+    return slot.view == &view && ReportOf(pass, slot) != nullptr;
+  });
+  const auto trainers = DecidingTrainers(pass);
+  return counts && std::all_of(trainers.begin(), trainers.end(), [&](const Slot* slot) {
+           if (ReportOf(pass, *slot) != nullptr || PodSucceeded(*slot)) return true;
+           return slot->member != nullptr && pass.MayStillSpeak(slot->member->pod_uid);
+         });
 }
 
 void ApplyCompletion(Pass& pass) {

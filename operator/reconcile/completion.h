@@ -10,6 +10,10 @@ namespace ringmaster::reconcile {
 // already. What a native trainer says then is the same on every rank.
 bool TrainingIsOver(const Pass& pass);
 
+// Whether this worker's word that training is over may still be needed for the result: others, who
+// must be through too, have not said so yet, and still may.
+bool AwaitsResult(const Pass& pass, const WorkerView& view);
+
 }  // namespace ringmaster::reconcile
 
 #endif  // RINGMASTER_OPERATOR_RECONCILE_COMPLETION_H_

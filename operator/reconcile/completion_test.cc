@@ -26,6 +26,20 @@ TEST(CompletionTest, TakesTheResultOnlyWhenAllMembersAreThrough) {
   EXPECT_EQ(ConditionOf(decision, "Succeeded"), "") << "the pods have not ended";
 }
 
+TEST(CompletionTest, DoesNotWaitForAWorkerThatIsInNoRoundYet) {
+  Observed observed = Training(3);
+  observed.job.status->members.pop_back();
+  View(observed, 0).finished = Finished();
+  View(observed, 1).finished = Finished();
+  observed = After(observed, Reconcile(observed));
+  ASSERT_TRUE(observed.job.status->result);
+  Exit(observed, 0, 0);
+  Exit(observed, 1, 0);
+  const Decision decision = Reconcile(observed);
+  EXPECT_EQ(ConditionOf(decision, "Succeeded"), "True Completed");
+  EXPECT_THAT(DeletedPods(decision), ElementsAre("digits-2-0"));
+}
+
 TEST(CompletionTest, BelievesAPodThatEndedWellInARoundWhoseOthersHaveFinished) {
   Observed observed = Training(2);
   View(observed, 0).finished = Finished();

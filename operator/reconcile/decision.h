@@ -82,6 +82,9 @@ struct Decision {
   // Something that is missing is not created by this decision but by a later one, so that nothing
   // can be said of whether it would be refused.
   bool creation_waits = false;
+  // Pod UIDs of workers that wait to leave, and may: what they have said is in the status, or is
+  // needed no more. Told once the status is stored, as commands are.
+  std::vector<std::string> let_go;
   // The round in force, for workers that have not heard of it.
   std::optional<Announcement> announce;
   // Done, or RequeueAfter the next moment that matters. Terminal: the object can never be

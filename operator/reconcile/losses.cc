@@ -87,15 +87,21 @@ std::optional<Time> EarlyLeaver(Pass& pass, const Slot& slot) {
   return std::nullopt;
 }
 
+// A native worker that was asked to leave, has, and says so before its pod does.
+bool LeftAsAsked(const Pass& pass, const Slot& slot) {
+  return pass.Native() && slot.view != nullptr && slot.view->exited &&
+         slot.view->exited->exit_code == 0 && slot.view->drained_step && !TrainingIsOver(pass);
+}
+
 std::optional<Time> LostSince(Pass& pass, const Slot& slot) {
   if (slot.pod == nullptr) {
     return slot.member == nullptr ? std::nullopt : std::optional<Time>(pass.now);
   }
   const PodFacts& pod = *slot.pod;
   if (pod.phase == PodPhase::kSucceeded) return EarlyLeaver(pass, slot);
-  if (slot.view != nullptr && slot.view->exited && slot.view->exited->exit_code != 0) {
-    return slot.view->exited->time;
-  }
+  const bool failed =
+      slot.view != nullptr && slot.view->exited && slot.view->exited->exit_code != 0;
+  if (failed || LeftAsAsked(pass, slot)) return slot.view->exited->time;
   if (pod.phase == PodPhase::kFailed) return EndedAt(pass, slot, pass.now);
   if (pod.deleting || pod.phase == PodPhase::kUnknown) return pass.now;
   if (RefusedForKernels(pass, slot)) return pass.now;

@@ -102,6 +102,14 @@ const WorkerView* Pass::ViewOf(const std::string& pod_uid) const {
   return found == views_.end() ? nullptr : found->second;
 }
 
+bool Pass::MayStillSpeak(const std::string& pod_uid) const {
+  const auto pod = std::find_if(pods.begin(), pods.end(),
+                                [&](const PodFacts& each) { return each.uid == pod_uid; });
+  if (pod == pods.end() || pod->Terminal()) return false;
+  const WorkerView* view = ViewOf(pod_uid);
+  return view == nullptr || !view->exited;
+}
+
 Slot* Pass::SlotOf(int index) {
   return index >= 0 && index < static_cast<int>(slots.size()) ? &slots[index] : nullptr;
 }
@@ -189,6 +197,7 @@ Decision Pass::Take() {
   Decision decision{.actions = std::move(actions_),
                     .status = std::move(status),
                     .creation_waits = creation_waits_,
+                    .let_go = std::move(let_go_),
                     .announce = std::move(announce_),
                     .result = controller::Done{}};
   if (wake_) {

@@ -68,6 +68,8 @@ class Pass {
   // Whether the status has moved past this pod.
   bool Outdated(const PodFacts& pod) const;
   const WorkerView* ViewOf(const std::string& pod_uid) const;
+  // Whether the worker of this pod may still say something that it has not said yet.
+  bool MayStillSpeak(const std::string& pod_uid) const;
   // The slot of an index, or null when it is not wanted.
   Slot* SlotOf(int index);
 
@@ -98,6 +100,7 @@ class Pass {
   bool Finished() const;
 
   void Announce(Announcement announcement) { announce_ = std::move(announcement); }
+  void LetGo(const std::string& pod_uid) { let_go_.push_back(pod_uid); }
 
   // The decision; the pass is spent afterwards.
   Decision Take();
@@ -118,6 +121,7 @@ class Pass {
   std::vector<Action> actions_;
   std::vector<Created> created_;
   std::optional<Announcement> announce_;
+  std::vector<std::string> let_go_;
   std::optional<Time> wake_;
   bool creation_waits_ = false;
 };

@@ -68,6 +68,10 @@ void ApplyCleanup(Pass& pass);
 // ttl.cc, once the job has ended: deletes the job after spec.ttlSecondsAfterFinished.
 void ApplyTtl(Pass& pass);
 
+// leaving.cc, last: who has ended and may leave, because what it said is in the status now, or is
+// needed no more.
+void ApplyLeaving(Pass& pass);
+
 // summary.cc: counts, state word, selector, goodput, observedGeneration.
 void ApplySummary(Pass& pass);
 

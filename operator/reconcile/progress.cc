@@ -79,7 +79,8 @@ void ApplyProgress(Pass& pass) {
   if (report == nullptr) return;
   if (pass.status.progress && pass.status.progress->updated_at) {
     const v1::TrainingProgress& before = *pass.status.progress;
-    if (report->time <= *before.updated_at) return;
+    if (report->time < *before.updated_at) return;
+    if (report->time == *before.updated_at && report->step == before.step) return;
     if (SaidBefore(pass, before, ToStatus(pass, *report))) return;
     const Time due = *before.updated_at + pass.in.settings.progress_interval;
     const bool last = report->step >= report->total_steps || TrainingIsOver(pass);

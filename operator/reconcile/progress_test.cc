@@ -49,6 +49,15 @@ TEST(ProgressTest, IsNoNewerWhereWorkersSayItAgainToANewOperator) {
   EXPECT_EQ(Reconcile(observed).status->progress->updated_at, observed.now);
 }
 
+TEST(ProgressTest, TakesALaterStepThatIsSaidInTheSameMoment) {
+  Observed observed = Training(1);
+  View(observed, 0).progress = Step(110, observed.now);
+  observed = After(observed, Reconcile(observed));
+  EXPECT_EQ(Reconcile(observed).status, observed.job.status);
+  View(observed, 0).progress = Step(400, observed.now);
+  EXPECT_EQ(Reconcile(observed).status->progress->step, 400);
+}
+
 TEST(ProgressTest, GoesBackWithTheStepsThatARoundComputesAgain) {
   Observed observed = Training(2);
   observed.now += seconds(1);

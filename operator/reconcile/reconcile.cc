@@ -33,6 +33,15 @@ void Run(Pass& pass) {
   }
 }
 
+// Whoever still wants to leave such a job may: its status is not ours to write.
+Decision LeaveAlone(const Observed& observed) {
+  Decision decision{.result = controller::Done{}};
+  for (const WorkerView& view : observed.workers.workers) {
+    if (view.leaving) decision.let_go.push_back(view.pod_uid);
+  }
+  return decision;
+}
+
 }  // namespace
 
 bool IsOurs(const Observed& observed) {
@@ -41,7 +50,7 @@ bool IsOurs(const Observed& observed) {
 }
 
 Decision Reconcile(const Observed& observed) {
-  if (!IsOurs(observed)) return Decision{.result = controller::Done{}};
+  if (!IsOurs(observed)) return LeaveAlone(observed);
   Pass pass(observed);
   if (!pass.Finished()) Run(pass);
   ApplySummary(pass);
@@ -49,6 +58,7 @@ Decision Reconcile(const Observed& observed) {
     ApplyCleanup(pass);
     ApplyTtl(pass);
   }
+  ApplyLeaving(pass);
   return pass.Take();
 }
 

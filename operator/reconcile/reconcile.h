@@ -25,7 +25,7 @@ namespace ringmaster::reconcile {
 // out. Thread-safe.
 bool IsOurs(const Observed& observed);
 
-// Jobs that are not ours are left alone: the decision is empty and has no status. Thread-safe.
+// Jobs that are not ours are left alone: the decision has no status and no actions. Thread-safe.
 Decision Reconcile(const Observed& observed);
 
 }  // namespace ringmaster::reconcile

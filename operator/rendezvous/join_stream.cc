@@ -80,6 +80,11 @@ void JoinStream::OnWriteDone(bool ok) {
   Advance(std::move(lock));
 }
 
+// The worker is gone, or its connection: a stream that waits to be let go would not end otherwise.
+void JoinStream::OnCancel() {
+  End(absl::CancelledError("the stream broke"));
+}
+
 void JoinStream::OnDone() {
   registry_.Closed(id_);
   const std::shared_ptr<JoinStream> last = std::move(self_);

@@ -28,6 +28,7 @@ class JoinStream : public grpc::ServerBidiReactor<v1::FromWorker, v1::ToWorker>,
 
   void OnReadDone(bool ok) override;
   void OnWriteDone(bool ok) override;
+  void OnCancel() override;
   void OnDone() override;
 
  private:

@@ -8,7 +8,7 @@
 
 namespace ringmaster::rendezvous {
 
-absl::Status ObjectPodVerifier::Verify(const WorkerIdentity& worker) {
+absl::Status ObjectPodVerifier::Verify(const WorkerIdentity& worker, bool leaving) {
   const kube::ObjectKey key{worker.job.ns, worker.pod};
   const kube::ObjectPtr pod = lookup_(key);
   if (pod == nullptr) return absl::NotFoundError(fmt::format("no pod {}", key.ToString()));
@@ -20,7 +20,7 @@ absl::Status ObjectPodVerifier::Verify(const WorkerIdentity& worker) {
     return absl::PermissionDeniedError(
         fmt::format("pod {} does not belong to job {}", key.ToString(), worker.job.ToString()));
   }
-  if (kube::IsDeleting(*pod))
+  if (kube::IsDeleting(*pod) && !leaving)
     return absl::FailedPreconditionError(fmt::format("pod {} is terminating", key.ToString()));
   const std::string phase = kube::FindString(*pod, {"status", "phase"});
   if (phase == "Succeeded" || phase == "Failed")

@@ -23,12 +23,13 @@ class PodVerifier {
  public:
   virtual ~PodVerifier() = default;
 
-  // OK when the pod is there with this UID, belongs to the job and is neither terminating nor over.
+  // OK when the pod is there with this UID, belongs to the job and is neither terminating nor over;
+  // one that is `leaving`, and comes to say its last, may be terminating.
   // kNotFound when no such pod is known, which may only be too early: the worker dials again.
   // Any other error is final for this pod: kPermissionDenied when it is not the job's or another
   // pod has its name now, kFailedPrecondition when it is on its way out. kUnavailable when it
   // cannot be told now. Called from many threads; should answer from memory.
-  virtual absl::Status Verify(const WorkerIdentity& worker) = 0;
+  virtual absl::Status Verify(const WorkerIdentity& worker, bool leaving) = 0;
 };
 
 // Verifies against Pod objects, such as an informer's copy:
@@ -40,7 +41,7 @@ class ObjectPodVerifier : public PodVerifier {
   using Lookup = std::function<kube::ObjectPtr(const kube::ObjectKey& pod)>;
 
   explicit ObjectPodVerifier(Lookup lookup) : lookup_(std::move(lookup)) {}
-  absl::Status Verify(const WorkerIdentity& worker) override;
+  absl::Status Verify(const WorkerIdentity& worker, bool leaving) override;
 
  private:
   Lookup lookup_;

@@ -58,11 +58,20 @@ Registry::Stream* Registry::Find(StreamId id) {
 }
 
 Registry::Worker* Registry::WorkerOf(const Stream& stream) {
-  if (!stream.identity) return nullptr;
-  const auto job = jobs_.find(stream.identity->job);
+  return stream.identity ? FindWorker(stream.identity->job, stream.identity->pod_uid) : nullptr;
+}
+
+Registry::Worker* Registry::FindWorker(const kube::ObjectKey& key, const std::string& pod_uid) {
+  const auto job = jobs_.find(key);
   if (job == jobs_.end()) return nullptr;
-  const auto worker = job->second.workers.find(stream.identity->pod_uid);
+  const auto worker = job->second.workers.find(pod_uid);
   return worker == job->second.workers.end() ? nullptr : &worker->second;
+}
+
+// Its stream, where it is there to be told something.
+Registry::Stream* Registry::ListeningStream(const Worker& worker) {
+  Stream* stream = worker.stream == 0 ? nullptr : Find(worker.stream);
+  return stream == nullptr || stream->said_all ? nullptr : stream;
 }
 
 Registry::StreamId Registry::Opened(std::shared_ptr<Downstream> downstream,
@@ -130,7 +139,7 @@ void Registry::Greet(StreamId id, const v1::Hello& hello) {
 absl::Status Registry::Check(const WorkerIdentity& worker, const v1::Hello& hello) {
   const std::string malformed = Malformed(hello);
   if (!malformed.empty()) return absl::InvalidArgumentError(malformed);
-  RM_RETURN_IF_ERROR(verifier_.Verify(worker));
+  RM_RETURN_IF_ERROR(verifier_.Verify(worker, hello.leaving()));
   return options_.reviewer == nullptr ? absl::OkStatus() : CheckToken(worker, hello.token());
 }
 
@@ -174,6 +183,7 @@ void Registry::Accept(StreamId id, const WorkerIdentity& identity, const v1::Hel
   worker.view.pod_uid = identity.pod_uid;
   worker.view.native = hello.native();
   worker.view.connected = true;
+  worker.view.leaving = false;
   worker.view.disconnected_at.reset();
   worker.view.last_heard = clock_.Now();
   // A foreign program has no trainer that could be ready: its launcher is, from the start.
@@ -236,8 +246,20 @@ void Registry::HalfClosed(StreamId id) {
     std::lock_guard lock(mutex_);
     Stream* stream = Find(id);
     if (stream == nullptr) return;
-    stream->downstream->End(absl::OkStatus());
-    Detach(id, "closed by the worker", &changed);
+    Worker* worker = WorkerOf(*stream);
+    if (worker != nullptr && worker->view.exited) {
+      stream->said_all = true;
+      stream->heard = clock_.SteadyNow();
+      worker->view.connected = false;
+      worker->view.disconnected_at = clock_.Now();
+      worker->view.leaving = true;
+      changed.insert(stream->identity->job);
+      log::Info("worker has ended and waits to be let go",
+                {{"job", stream->identity->job.ToString()}, {"pod", stream->identity->pod}});
+    } else {
+      stream->downstream->End(absl::OkStatus());
+      Detach(id, "closed by the worker", &changed);
+    }
   }
   Notify(changed);
 }
@@ -258,7 +280,8 @@ void Registry::Detach(StreamId id, const std::string& why, Keys* changed) {
   if (worker != nullptr && worker->stream == id) {
     worker->stream = 0;
     worker->view.connected = false;
-    worker->view.disconnected_at = clock_.Now();
+    worker->view.leaving = false;
+    if (!worker->view.disconnected_at) worker->view.disconnected_at = clock_.Now();
     changed->insert(stream->identity->job);
     log::Info(
         "worker disconnected",
@@ -314,7 +337,7 @@ void Registry::Announce(const kube::ObjectKey& key, const reconcile::Announcemen
 
 void Registry::TellRound(Job& job, Worker& worker) {
   if (!job.round) return;
-  Stream* stream = worker.stream == 0 ? nullptr : Find(worker.stream);
+  Stream* stream = ListeningStream(worker);
   if (stream == nullptr || stream->told_round >= job.round->round) return;
   const auto rank = job.ranks.find(worker.view.pod_uid);
   if (rank == job.ranks.end()) return;
@@ -325,14 +348,11 @@ void Registry::TellRound(Job& job, Worker& worker) {
 void Registry::Send(const kube::ObjectKey& key, const std::string& pod_uid,
                     const reconcile::WorkerCommand& command) {
   std::lock_guard lock(mutex_);
-  const auto job = jobs_.find(key);
-  if (job == jobs_.end()) return;
-  const auto found = job->second.workers.find(pod_uid);
-  if (found == job->second.workers.end()) return;
-  Worker& worker = found->second;
+  Worker* worker = FindWorker(key, pod_uid);
+  if (worker == nullptr) return;
   if (const auto* committed = std::get_if<reconcile::CheckpointCommittedCommand>(&command))
-    ForgetShardsUpTo(committed->checkpoint.step, worker.view);
-  Stream* stream = worker.stream == 0 ? nullptr : Find(worker.stream);
+    ForgetShardsUpTo(committed->checkpoint.step, worker->view);
+  Stream* stream = ListeningStream(*worker);
   if (stream == nullptr) return;
   if (const auto* now = std::get_if<reconcile::CheckpointNowCommand>(&command)) {
     if (stream->checkpoint_wanted == now->wanted_since) return;
@@ -347,13 +367,24 @@ void Registry::Send(const kube::ObjectKey& key, const std::string& pod_uid,
   stream->downstream->Send(message);
 }
 
+void Registry::LetGo(const kube::ObjectKey& key, const std::string& pod_uid) {
+  std::lock_guard lock(mutex_);
+  Worker* worker = FindWorker(key, pod_uid);
+  Stream* stream = worker == nullptr || worker->stream == 0 ? nullptr : Find(worker->stream);
+  if (stream == nullptr || !stream->said_all) return;
+  stream->downstream->End(absl::OkStatus());
+  Keys nothing_new;  // it counts as gone since it closed its side
+  Detach(worker->stream, "let go", &nothing_new);
+}
+
 void Registry::Forget(const kube::ObjectKey& key) {
   std::lock_guard lock(mutex_);
   jobs_.erase(key);
   for (auto& [id, stream] : streams_) {
     if (!stream.identity || stream.identity->job != key) continue;
     stream.identity.reset();
-    stream.downstream->End(absl::NotFoundError("the job is over"));
+    stream.downstream->End(stream.said_all ? absl::OkStatus()
+                                           : absl::NotFoundError("the job is over"));
   }
 }
 

@@ -10,6 +10,9 @@
 //   get that time on top.
 // - A round goes to each connected member once per stream, in the order announced; a member that
 //   dials in later gets it right after Accepted. Other workers get nothing and wait for the next.
+// - A worker that has said Exited and closed its side waits until it is let go, with heartbeats
+//   meanwhile; nothing else is told to it. A stream that ends with OK says that what came over it
+//   is stored.
 // - Each change of a job's view calls `changed` with its key; mere progress at most once per
 //   `progress_interval` and job.
 //
@@ -81,8 +84,8 @@ class Registry : public manager::WorkerLink {
   // A stream is there. `source` is where it comes from, for the log.
   StreamId Opened(std::shared_ptr<Downstream> downstream, const std::string& source);
   void Received(StreamId stream, const v1::FromWorker& message);
-  // The launcher has closed its side: everything that it said has been read. Ends the stream with
-  // OK.
+  // The launcher has closed its side, or its stream has broken: everything that it said has been
+  // read. Where its program has ended the stream stays until it is let go; else this ends it.
   void HalfClosed(StreamId stream);
   // The stream is gone, however it ended.
   void Closed(StreamId stream);
@@ -100,6 +103,7 @@ class Registry : public manager::WorkerLink {
   void Announce(const kube::ObjectKey& job, const reconcile::Announcement& round) override;
   void Send(const kube::ObjectKey& job, const std::string& pod_uid,
             const reconcile::WorkerCommand& command) override;
+  void LetGo(const kube::ObjectKey& job, const std::string& pod_uid) override;
   void Forget(const kube::ObjectKey& job) override;
 
  private:
@@ -108,6 +112,7 @@ class Registry : public manager::WorkerLink {
     std::string source;
     SteadyTime heard;
     bool greeted = false;                    // has sent its Hello
+    bool said_all = false;                   // has closed its side and waits to be let go
     std::optional<WorkerIdentity> identity;  // once accepted
     std::int64_t told_round = 0;
     std::string final_command;              // the last Drain or Stop, which is not repeated
@@ -142,6 +147,8 @@ class Registry : public manager::WorkerLink {
   void TellRound(Job& job, Worker& worker);
   Stream* Find(StreamId id);
   Worker* WorkerOf(const Stream& stream);
+  Worker* FindWorker(const kube::ObjectKey& job, const std::string& pod_uid);
+  Stream* ListeningStream(const Worker& worker);
   void ForgiveLateTick(SteadyTime now);
   void EndSilent(SteadyTime now, Keys* changed);
   void SendHeartbeats(SteadyTime now);

@@ -12,6 +12,7 @@ using std::chrono::seconds;
 using ::testing::ElementsAre;
 using testing::kJob;
 using testing::Line;
+using testing::MakeExited;
 using testing::MakeProgress;
 using testing::RegistryTest;
 
@@ -113,11 +114,68 @@ TEST_F(RegistryTest, TellsAtOnceThatAStreamBroke) {
   EXPECT_EQ(changes_, 1);
 }
 
-TEST_F(RegistryTest, EndsWithOkWhenTheWorkerHasSaidEverything) {
+TEST_F(RegistryTest, LetsAWorkerThatHasEndedGoOnlyWhenItIsTold) {
+  const Line line = Join("u0");
+  Say(line, MakeExited(0));
+  registry_.LetGo(kJob, "u0");
+  EXPECT_FALSE(line.down->end.has_value()) << "it may have more to say";
+  changes_ = 0;
+  registry_.HalfClosed(line.id);
+  EXPECT_EQ(changes_, 1);
+  EXPECT_TRUE(View("u0").leaving);
+  EXPECT_FALSE(View("u0").connected);
+  EXPECT_FALSE(line.down->end.has_value());
+  registry_.LetGo(kJob, "u0");
+  EXPECT_TRUE(line.down->end->ok());
+  EXPECT_FALSE(View("u0").leaving);
+  EXPECT_TRUE(View("u0").exited.has_value());
+}
+
+TEST_F(RegistryTest, SendsHeartbeatsToAWorkerThatWaitsToBeLetGoAndExpectsNone) {
+  const Line line = Join("u0");
+  Say(line, MakeExited(0));
+  registry_.HalfClosed(line.id);
+  Pass(seconds(60));
+  EXPECT_EQ(line.down->heartbeats, 120);
+  EXPECT_TRUE(View("u0").leaving);
+  Pass(seconds(70));  // no launcher waits for so long
+  EXPECT_EQ(line.down->end->code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_FALSE(View("u0").leaving);
+}
+
+TEST_F(RegistryTest, EndsWithoutOkForThoseWhoWaitToBeLetGoWhenItLeadsNoMore) {
+  const Line line = Join("u0");
+  Say(line, MakeExited(0));
+  registry_.HalfClosed(line.id);
+  registry_.StandBy("10.0.0.2:7471");
+  EXPECT_EQ(line.down->end->code(), absl::StatusCode::kUnavailable);
+}
+
+TEST_F(RegistryTest, LetsAllGoWhenItForgetsTheirJob) {
+  const Line line = Join("u0");
+  Say(line, MakeExited(0));
+  registry_.HalfClosed(line.id);
+  registry_.Forget(kJob);
+  EXPECT_TRUE(line.down->end->ok());
+}
+
+TEST_F(RegistryTest, WaitsNoMoreForAWorkerWhoseStreamBrokeMeanwhile) {
+  const Line line = Join("u0");
+  Say(line, MakeExited(0));
+  registry_.HalfClosed(line.id);
+  registry_.Closed(line.id);
+  EXPECT_FALSE(View("u0").leaving);
+  const Line again = Join("u0");
+  registry_.HalfClosed(again.id);
+  EXPECT_TRUE(View("u0").leaving);
+}
+
+TEST_F(RegistryTest, EndsAtOnceTheStreamOfAWorkerThatStopsSpeakingBeforeItsProgramHasEnded) {
   const Line line = Join("u0");
   registry_.HalfClosed(line.id);
   EXPECT_TRUE(line.down->end->ok());
   EXPECT_FALSE(View("u0").connected);
+  EXPECT_FALSE(View("u0").leaving);
 }
 
 TEST_F(RegistryTest, ForgetsAJobAndEndsItsStreams) {

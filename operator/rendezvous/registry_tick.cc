@@ -11,6 +11,8 @@ namespace ringmaster::rendezvous {
 namespace {
 
 constexpr Duration kPruneInterval = std::chrono::seconds(5);
+// Longer than a launcher waits to be let go: whoever does not end its stream by then is gone.
+constexpr Duration kLeavingPatience = std::chrono::minutes(2);
 
 }  // namespace
 
@@ -41,12 +43,15 @@ void Registry::ForgiveLateTick(SteadyTime now) {
 void Registry::EndSilent(SteadyTime now, Keys* changed) {
   std::vector<StreamId> silent;
   for (const auto& [id, stream] : streams_) {
-    if (now - stream.heard >= options_.timing.timeout) silent.push_back(id);
+    // Who has closed its side can say no more that it is there.
+    const Duration patience = stream.said_all ? kLeavingPatience : options_.timing.timeout;
+    if (now - stream.heard >= patience) silent.push_back(id);
   }
   for (const StreamId id : silent) {
     const Stream& stream = *Find(id);
     const std::string why =
-        fmt::format("not heard of for {}", FormatDuration(options_.timing.timeout));
+        fmt::format("not heard of for {}",
+                    FormatDuration(stream.said_all ? kLeavingPatience : options_.timing.timeout));
     if (!stream.greeted) refusals_.Refused("no Hello", stream.source, "nothing in time");
     stream.downstream->End(absl::DeadlineExceededError(why));
     Detach(id, why, changed);
@@ -86,7 +91,7 @@ void Registry::PruneGonePods() {
     }
   }
   for (const WorkerIdentity& identity : away) {
-    const absl::Status verdict = verifier_.Verify(identity);
+    const absl::Status verdict = verifier_.Verify(identity, /*leaving=*/true);
     if (!absl::IsNotFound(verdict) && !absl::IsPermissionDenied(verdict)) continue;
     std::lock_guard lock(mutex_);
     const auto job = jobs_.find(identity.job);

@@ -4,6 +4,7 @@
 
 #include <condition_variable>
 #include <mutex>
+#include <thread>
 
 #include <arpa/inet.h>
 #include <gmock/gmock.h>
@@ -21,9 +22,11 @@ namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
+using testing::MakeExited;
 using testing::MakeHello;
 using testing::MakeProgress;
 using testing::MakeReady;
+using testing::MakeShard;
 using testing::WorkerClient;
 
 const kube::ObjectKey kJob{"default", "digits"};
@@ -220,14 +223,66 @@ TEST_F(ServerTest, NoticesABrokenStreamAtOnce) {
   EXPECT_TRUE(Connected("u0", false));
 }
 
-TEST_F(ServerTest, EndsWithOkOnceItHasReadEverything) {
-  const auto worker = Join("w0", "u0");
+// What a launcher says at the end of training.
+void SayTheEnd(WorkerClient& worker) {
   v1::Event event;
   event.set_round(1);
   event.mutable_finished()->set_weights_sha256("5f1c");
-  worker->Send(event);
+  worker.Send(event);
+  worker.Send(MakeExited(0));
+}
+
+bool Leaving(const reconcile::WorkersView& view) {
+  return !view.workers.empty() && view.workers[0].leaving;
+}
+
+TEST_F(ServerTest, EndsWithOkWhenAWorkerThatHasSaidItsLastIsLetGo) {
+  const auto worker = Join("w0", "u0");
+  SayTheEnd(*worker);
+  std::thread pass([this] {
+    EXPECT_TRUE(Eventually(Leaving));
+    EXPECT_EQ(server_->link().SnapshotFor(kJob).workers[0].finished->weights_sha256, "5f1c");
+    server_->link().LetGo(kJob, "u0");
+  });
   EXPECT_TRUE(worker->Close().ok());
-  EXPECT_EQ(server_->link().SnapshotFor(kJob).workers[0].finished->weights_sha256, "5f1c");
+  pass.join();
+  EXPECT_TRUE(Connected("u0", false));
+}
+
+TEST_F(ServerTest, EndsWithoutOkForAWorkerWhoseWordsItHasNotStoredWhenItGoes) {
+  const auto worker = Join("w0", "u0");
+  SayTheEnd(*worker);
+  std::thread end([this] {
+    EXPECT_TRUE(Eventually(Leaving));
+    server_.reset();
+  });
+  EXPECT_EQ(worker->Close().error_code(), grpc::StatusCode::UNAVAILABLE);
+  end.join();
+}
+
+TEST_F(ServerTest, NoticesThatAWorkerWhichWaitsToBeLetGoHasDied) {
+  const auto worker = Join("w0", "u0");
+  SayTheEnd(*worker);
+  worker->SayNoMore();
+  ASSERT_TRUE(Eventually(Leaving));
+  worker->Cancel();
+  EXPECT_TRUE(Eventually([](const reconcile::WorkersView& view) { return !Leaving(view); }));
+}
+
+TEST_F(ServerTest, HearsTheLastWordsOfATerminatingPod) {
+  kube::Json pod = Pod("w0", "u0");
+  pod["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z";
+  pods_.Put(pod);
+  WorkerClient client(server_->address());
+  v1::Hello hello = MakeHello("w0", "u0", 1);
+  hello.set_leaving(true);
+  client.Hello(hello);
+  const auto answer = client.Next();
+  ASSERT_TRUE(answer && answer->has_accepted());
+  client.Send(MakeShard(1, 50, "d"));
+  EXPECT_TRUE(Eventually([](const reconcile::WorkersView& view) {
+    return !view.workers.empty() && !view.workers[0].durable.empty();
+  }));
 }
 
 TEST_F(ServerTest, AnnouncesRoundsInOrder) {

@@ -17,7 +17,7 @@ std::string BuildFolder() {
 
 }  // namespace
 
-absl::Status LauncherFixture::Verifier::Verify(const rendezvous::WorkerIdentity& worker) {
+absl::Status LauncherFixture::Verifier::Verify(const rendezvous::WorkerIdentity& worker, bool) {
   if (worker.pod_uid == pod_uid_) return absl::OkStatus();
   return absl::PermissionDeniedError("the pod has another UID now");
 }
@@ -37,6 +37,7 @@ void LauncherFixture::StartServer() {
                                            .reviewer = reviewer_,
                                            .certificate = certificate_},
                                           SystemClock(), verifier_, [this](const kube::ObjectKey&) {
+                                            LetGo();
                                             std::lock_guard lock(mutex_);
                                             changed_.notify_all();
                                           });
@@ -47,6 +48,20 @@ void LauncherFixture::StartServer() {
   std::lock_guard lock(mutex_);
   server_ = *std::move(server);
   address_ = server_->address();
+  storing_ = server_.get();
+}
+
+void LauncherFixture::StopServer() {
+  storing_ = nullptr;
+  server_.reset();
+}
+
+void LauncherFixture::LetGo() {
+  rendezvous::Server* server = storing_;
+  if (server == nullptr || !stores_) return;
+  for (const reconcile::WorkerView& worker : server->link().SnapshotFor(kJob).workers) {
+    if (worker.leaving) server->link().LetGo(kJob, worker.pod_uid);
+  }
 }
 
 std::string LauncherFixture::LauncherPath() {

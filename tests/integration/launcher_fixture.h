@@ -3,6 +3,7 @@
 #ifndef RINGMASTER_TESTS_INTEGRATION_LAUNCHER_FIXTURE_H_
 #define RINGMASTER_TESTS_INTEGRATION_LAUNCHER_FIXTURE_H_
 
+#include <atomic>
 #include <condition_variable>
 #include <functional>
 #include <map>
@@ -23,9 +24,13 @@ namespace ringmaster::testing {
 class LauncherFixture : public ::testing::Test {
  protected:
   LauncherFixture();
+  ~LauncherFixture() override { StopServer(); }
 
-  // Starts the operator's side; again, at the address that it had, after server_.reset().
+  // Starts the operator's side; again, at the address that it had, after StopServer(). Whoever
+  // waits to leave is let go, as by passes that store what was said, unless `stores_` is false.
   void StartServer();
+  // The operator is gone.
+  void StopServer();
 
   static std::string LauncherPath();
 
@@ -56,21 +61,28 @@ class LauncherFixture : public ::testing::Test {
   std::optional<Certificate> certificate_;   // likewise
   std::string pod_uid_ = "u0";               // of the pod that the operator knows as w0
   std::unique_ptr<rendezvous::Server> server_;
+  std::atomic<bool> stores_{true};
 
  private:
   class Verifier : public rendezvous::PodVerifier {
    public:
     explicit Verifier(const std::string& pod_uid) : pod_uid_(pod_uid) {}
-    absl::Status Verify(const rendezvous::WorkerIdentity& worker) override;
+    absl::Status Verify(const rendezvous::WorkerIdentity& worker, bool leaving) override;
 
    private:
     const std::string& pod_uid_;
   };
 
+<<<<<<< HEAD
   // Of launchers, which may be killed before they remove what is theirs.
   const TemporaryFolder temporary_ = TemporaryFolder::Make().value();
+=======
+  void LetGo();
+
+>>>>>>> 80bbe30 (A worker leaves only when what it said is stored)
   std::mutex mutex_;
   std::condition_variable changed_;
+  std::atomic<rendezvous::Server*> storing_{nullptr};  // server_, for its own threads
   Verifier verifier_{pod_uid_};
   std::string address_ = "127.0.0.1:0";
 };

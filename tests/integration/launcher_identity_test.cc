@@ -41,13 +41,13 @@ class OneToken : public kube::TokenReviewer {
 
 class LauncherIdentityTest : public LauncherFixture {
  protected:
-  ~LauncherIdentityTest() override { server_.reset(); }  // before the reviewer that it asks
+  ~LauncherIdentityTest() override { StopServer(); }  // before the reviewer that it asks
 
   void StartSecureServer() {
     reviewer_ = &tokens_;
     certificate_ = *SelfSignedCertificate(contract::kRendezvousServerName, SystemClock().Now(),
                                           std::chrono::hours(1));
-    server_.reset();
+    StopServer();
     StartServer();
     environment_[contract::kEnvRendezvousCa] = certificate_->certificate_pem;
     environment_[contract::kEnvTokenFile] = TokenFile();

@@ -104,7 +104,7 @@ TEST_F(LauncherNativeTest, GoesOnWithoutTheOperatorAndTellsTheNextOne) {
   ASSERT_TRUE(
       Eventually([](const reconcile::WorkerView& view) { return view.progress.has_value(); }));
   ASSERT_TRUE(launcher->AwaitLine("round 1 rank 0"));
-  server_.reset();
+  StopServer();
   StartServer();
   EXPECT_TRUE(Eventually([](const reconcile::WorkerView& view) {
     return view.connected && view.round == 1 && view.ready && view.progress &&
@@ -120,12 +120,61 @@ TEST_F(LauncherNativeTest, TellsTheEndToAnOperatorThatComesBack) {
   const auto ready = launcher->Line();
   ASSERT_TRUE(ready && ready->starts_with("ready "));
   ASSERT_TRUE(EventuallyReady());
-  server_.reset();
+  StopServer();
   ASSERT_EQ(::kill(std::stoi(ready->substr(6)), SIGKILL), 0);
   StartServer();
   EXPECT_THAT(launcher->Wait(), Optional(128 + SIGKILL));
   ASSERT_TRUE(View().exited.has_value());
   EXPECT_EQ(View().exited->exit_code, 128 + SIGKILL);
+}
+
+TEST_F(LauncherNativeTest, LeavesOnlyWhenWhatItSaidIsStored) {
+  stores_ = false;
+  const auto launcher = LaunchTrainer("finish");
+  ASSERT_TRUE(EventuallyReady());
+  Announce(1);
+  ASSERT_TRUE(Eventually([](const reconcile::WorkerView& view) { return view.leaving; }));
+  EXPECT_EQ(View().finished->weights_sha256, "5f1c");
+  server_->link().LetGo(kJob, "u0");
+  EXPECT_THAT(launcher->Wait(), Optional(0));
+}
+
+TEST_F(LauncherNativeTest, SaysItsLastAgainWhereTheOperatorDiesBeforeItHasStoredIt) {
+  stores_ = false;
+  const auto launcher = LaunchTrainer("finish");
+  ASSERT_TRUE(EventuallyReady());
+  Announce(1);
+  ASSERT_TRUE(Eventually([](const reconcile::WorkerView& view) { return view.leaving; }));
+  StopServer();
+  StartServer();
+  ASSERT_TRUE(Eventually([](const reconcile::WorkerView& view) { return view.leaving; }));
+  EXPECT_EQ(View().finished->weights_sha256, "5f1c");
+  EXPECT_EQ(View().exited->exit_code, 0);
+  server_->link().LetGo(kJob, "u0");
+  EXPECT_THAT(launcher->Wait(), Optional(0));
+}
+
+TEST_F(LauncherNativeTest, LeavesUnheardWhenItsTimeToGoIsOver) {
+  stores_ = false;
+  environment_[contract::kEnvGraceSeconds] = "1";
+  const auto launcher = LaunchTrainer("finish");
+  ASSERT_TRUE(EventuallyReady());
+  Announce(1);
+  ASSERT_TRUE(Eventually([](const reconcile::WorkerView& view) { return view.leaving; }));
+  launcher->Signal(SIGTERM);
+  EXPECT_THAT(launcher->Wait(), Optional(0));
+  EXPECT_TRUE(Eventually([](const reconcile::WorkerView& view) { return !view.leaving; }));
+}
+
+TEST_F(LauncherNativeTest, LeavesUnheardAtOnceWhenItIsAskedTwice) {
+  stores_ = false;
+  const auto launcher = LaunchTrainer("finish");
+  ASSERT_TRUE(EventuallyReady());
+  Announce(1);
+  ASSERT_TRUE(Eventually([](const reconcile::WorkerView& view) { return view.leaving; }));
+  launcher->Signal(SIGTERM);
+  launcher->Signal(SIGINT);  // not merged with the first
+  EXPECT_THAT(launcher->Wait(), Optional(0));
 }
 
 TEST_F(LauncherNativeTest, LeavesWhenThePodIsNotTheJobsAnyMore) {

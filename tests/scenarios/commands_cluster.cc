@@ -91,7 +91,7 @@ absl::Status Delete(Runner& runner, const Command& command, std::string*) {
 
 // pod <name|all> <what> [options]: what its kubelet or the scheduler says of it.
 //   running
-//   succeeded
+//   succeeded                                       not while its worker waits to be let go
 //   failed exit=<code> [reason=OOMKilled] [message="last words"]
 //   evicted reason=<pod reason> [message=...]       Failed as a whole
 //   waiting reason=ImagePullBackOff [message=...]
@@ -105,7 +105,11 @@ absl::Status TouchPod(Runner& runner, const kube::ObjectKey& pod, const Command&
   const std::string reason = command.Option("reason");
   const std::string message = command.Option("message");
   if (what == "running") return kubelet.Run(pod);
-  if (what == "succeeded") return kubelet.End(pod, 0, "", message);
+  if (what == "succeeded") {
+    if (runner.world().workers().WaitsToLeave(pod))
+      return absl::FailedPreconditionError(pod.name + " waits until it is let go");
+    return kubelet.End(pod, 0, "", message);
+  }
   if (what == "failed") {
     return kubelet.End(pod, static_cast<int>(command.Number("exit", 1)), reason, message);
   }

@@ -58,23 +58,8 @@ TEST_P(ScenarioTest, PrintsWhatStandsInItsFile) {
   EXPECT_EQ(now.find("BROKEN"), std::string::npos) << "an invariant does not hold";
 }
 
-// Stories that end otherwise where the operator dies in them.
-const std::set<std::string> kEndOtherwise = {
-    // What a worker says and then leaves is lost with an operator that has heard it and not stored
-    // it: a checkpoint's last shard, or that training is over. Then steps are done again.
-    "drain-deleted-pod", "drain-one-worker", "ends-after-a-loss", "gang-resize", "left-early",
-    "train", "ttl-after-success",
-    // Its worker is to stay away from an operator that starts anew.
-    "operator-restart-worker-gone"};
-
 // Stories in which the operator writes nothing: the job is another's, or refused.
 const std::set<std::string> kWithoutCalls = {"managed-by", "names"};
-
-std::vector<std::string> StoriesThatEndAlike() {
-  std::vector<std::string> names = ScenarioFiles();
-  std::erase_if(names, [](const std::string& name) { return kEndOtherwise.contains(name); });
-  return names;
-}
 
 class CrashTest : public ::testing::TestWithParam<std::string> {};
 
@@ -94,12 +79,6 @@ TEST_P(CrashTest, TheStoryEndsAlikeWhereverTheOperatorIsKilled) {
   EXPECT_EQ(crashes.calls == 0, kWithoutCalls.contains(GetParam()));
 }
 
-TEST(CrashListTest, NamesOnlyStoriesThatThereAre) {
-  const std::vector<std::string> names = ScenarioFiles();
-  for (const std::string& name : kEndOtherwise)
-    EXPECT_EQ(std::count(names.begin(), names.end(), name), 1) << name;
-}
-
 std::string TestName(const ::testing::TestParamInfo<std::string>& info) {
   std::string name = info.param;
   std::replace(name.begin(), name.end(), '-', '_');
@@ -107,7 +86,7 @@ std::string TestName(const ::testing::TestParamInfo<std::string>& info) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, ScenarioTest, ::testing::ValuesIn(ScenarioFiles()), TestName);
-INSTANTIATE_TEST_SUITE_P(All, CrashTest, ::testing::ValuesIn(StoriesThatEndAlike()), TestName);
+INSTANTIATE_TEST_SUITE_P(All, CrashTest, ::testing::ValuesIn(ScenarioFiles()), TestName);
 
 }  // namespace
 }  // namespace ringmaster::scenarios

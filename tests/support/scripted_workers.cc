@@ -69,11 +69,15 @@ class ScriptedWorkers::Line : public rendezvous::Downstream {
       log_ += fmt::format("tell {}: {}\n", pod_, Describe(message.command()));
     }
   }
-  void End(const absl::Status&) override { ended_ = true; }
+  void End(const absl::Status& status) override {
+    ended_ = true;
+    ended_well_ = status.ok();
+  }
 
   std::vector<v1::Round> TakeRounds() { return std::exchange(rounds_, {}); }
   std::int64_t committed() const { return committed_; }  // a checkpoint's step; 0 for none
   bool ended() const { return ended_; }
+  bool ended_well() const { return ended_well_; }
 
  private:
   const std::string pod_;
@@ -81,6 +85,7 @@ class ScriptedWorkers::Line : public rendezvous::Downstream {
   std::vector<v1::Round> rounds_;
   std::int64_t committed_ = 0;
   bool ended_ = false;
+  bool ended_well_ = false;
 };
 
 ScriptedWorkers::ScriptedWorkers(const Clock& clock, kube::Client& api, std::string& log,
@@ -105,7 +110,7 @@ std::unique_ptr<rendezvous::Registry> ScriptedWorkers::MakeRegistry() {
 
 void ScriptedWorkers::Reset() {
   for (auto& [pod, worker] : workers_) {
-    if (worker.line != nullptr || worker.left) worker.cut = !worker.silent;
+    if (worker.line != nullptr) worker.cut = !worker.silent;
     worker.line = nullptr;
   }
   registry_ = MakeRegistry();
@@ -146,6 +151,7 @@ void ScriptedWorkers::Dial(Worker& worker) {
   if (older != 0) registry_->Closed(older);
   worker.outbox.Rewind();
   TellAll(worker);
+  if (worker.left) registry_->HalfClosed(worker.stream);
   Settle();
 }
 
@@ -167,6 +173,7 @@ void ScriptedWorkers::SayHello(const Worker& worker) {
   hello.set_native(worker.native);
   if (!worker.native) hello.set_address(worker.address);
   hello.set_round(worker.round);
+  hello.set_leaving(worker.leaving);
   registry_->Received(worker.stream, message);
 }
 
@@ -197,13 +204,14 @@ void ScriptedWorkers::FallSilent(const kube::ObjectKey& pod) {
 
 absl::Status ScriptedWorkers::Say(const kube::ObjectKey& pod, const v1::Event& event) {
   Worker* worker = FindConnected(pod);
-  if (worker == nullptr || worker->silent) {
+  if (worker == nullptr || worker->silent || worker->left) {
     return absl::FailedPreconditionError(
         fmt::format("the worker of {} is not connected, or silent", pod.name));
   }
   worker->outbox.Add(event);
   TellAll(*worker);
   worker->left = event.has_exited();
+  worker->leaving = worker->leaving || worker->left || event.has_drain_requested();
   if (worker->left) registry_->HalfClosed(worker->stream);
   Settle();
   return absl::OkStatus();
@@ -217,8 +225,8 @@ std::int64_t ScriptedWorkers::RoundOf(const kube::ObjectKey& pod) const {
 std::vector<std::string> ScriptedWorkers::Connected(const kube::ObjectKey& job) const {
   std::vector<std::string> pods;
   for (const auto& [pod, worker] : workers_) {
-    if (worker.identity.job == job && worker.line != nullptr && !worker.silent)
-      pods.push_back(pod.name);
+    const bool speaks = worker.line != nullptr && !worker.silent && !worker.left;
+    if (worker.identity.job == job && speaks) pods.push_back(pod.name);
   }
   return pods;
 }
@@ -226,6 +234,10 @@ std::vector<std::string> ScriptedWorkers::Connected(const kube::ObjectKey& job) 
 bool ScriptedWorkers::HasLeft(const kube::ObjectKey& pod) const {
   const auto found = workers_.find(pod);
   return found != workers_.end() && found->second.left;
+}
+
+bool ScriptedWorkers::WaitsToLeave(const kube::ObjectKey& pod) const {
+  return HasLeft(pod) && !workers_.at(pod).let_go;
 }
 
 void ScriptedWorkers::BuryTheDead() {
@@ -243,7 +255,7 @@ bool ScriptedWorkers::HasProcess(const kube::ObjectKey& pod, const Worker& worke
 
 void ScriptedWorkers::Beat() {
   for (auto& [pod, worker] : workers_) {
-    if (worker.line != nullptr && !worker.silent) SendHeartbeat(worker);
+    if (worker.line != nullptr && !worker.silent && !worker.left) SendHeartbeat(worker);
   }
   registry_->Tick();
   Settle();
@@ -262,6 +274,7 @@ void ScriptedWorkers::Settle() {
       told.push_back(std::move(round));
     }
     worker.outbox.ForgetShardsUpTo(worker.line->committed());
+    worker.let_go = worker.left && worker.line->ended_well();
     if (worker.line->ended()) HangUp(worker);
   }
   if (!told.empty()) log_ += fmt::format("{}\n", DescribeRound(std::move(told)));
@@ -279,6 +292,11 @@ void ScriptedWorkers::Announce(const kube::ObjectKey& job, const reconcile::Anno
 void ScriptedWorkers::Send(const kube::ObjectKey& job, const std::string& pod_uid,
                            const reconcile::WorkerCommand& command) {
   registry_->Send(job, pod_uid, command);
+  Settle();
+}
+
+void ScriptedWorkers::LetGo(const kube::ObjectKey& job, const std::string& pod_uid) {
+  registry_->LetGo(job, pod_uid);
   Settle();
 }
 

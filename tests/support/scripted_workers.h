@@ -5,7 +5,8 @@
 // A worker remembers what a launcher does: the round that it is in, and what the operator must hear
 // of it, which it says again on each new stream (it keeps a launcher's own outbox). It takes each
 // new round at once, and sends heartbeats while time passes, until its pod has ended or the script
-// says otherwise. Not thread-safe.
+// says otherwise. Once it has said that its program has ended it waits to be let go, and dials in
+// again where the operator dies before that. Not thread-safe.
 #ifndef RINGMASTER_TESTS_SUPPORT_SCRIPTED_WORKERS_H_
 #define RINGMASTER_TESTS_SUPPORT_SCRIPTED_WORKERS_H_
 
@@ -40,8 +41,8 @@ class ScriptedWorkers : public manager::WorkerLink {
   // ready already stays so with the kernels that it has, where none are given.
   void Join(const rendezvous::WorkerIdentity& worker, bool native, const std::string& address,
             const std::string& kernels_digest);
-  // Those whose streams the operator's end has broken dial in again, as launchers do; also those
-  // that were about to leave, as long as their pods have not ended.
+  // Those whose streams the operator's end has broken dial in again, as launchers do, as long as
+  // their pods have not ended.
   void DialAgain();
   // Its stream breaks.
   void Leave(const kube::ObjectKey& pod);
@@ -54,8 +55,10 @@ class ScriptedWorkers : public manager::WorkerLink {
   std::int64_t RoundOf(const kube::ObjectKey& pod) const;
   // The pods of the job whose workers are connected and not silent, in name order.
   std::vector<std::string> Connected(const kube::ObjectKey& job) const;
-  // Whether the worker of a pod dials in no more: it has said that its program has ended.
+  // Whether the worker of a pod has said that its program has ended.
   bool HasLeft(const kube::ObjectKey& pod) const;
+  // Whether it has, and has not been let go yet: its pod goes on.
+  bool WaitsToLeave(const kube::ObjectKey& pod) const;
 
   // The streams of those whose pods have ended or are gone break: no process holds them any more.
   void BuryTheDead();
@@ -68,6 +71,7 @@ class ScriptedWorkers : public manager::WorkerLink {
   void Announce(const kube::ObjectKey& job, const reconcile::Announcement& round) override;
   void Send(const kube::ObjectKey& job, const std::string& pod_uid,
             const reconcile::WorkerCommand& command) override;
+  void LetGo(const kube::ObjectKey& job, const std::string& pod_uid) override;
   void Forget(const kube::ObjectKey& job) override;
 
  private:
@@ -79,8 +83,10 @@ class ScriptedWorkers : public manager::WorkerLink {
     std::string kernels_digest;
     std::int64_t round = 0;
     bool silent = false;
-    bool left = false;  // for good
-    bool cut = false;   // the operator has gone
+    bool leaving = false;  // it was asked to go, or its program has ended
+    bool left = false;     // its program has ended, as it has said
+    bool let_go = false;   // and may
+    bool cut = false;      // the operator has gone
     launcher::Outbox outbox;
     std::shared_ptr<Line> line;  // null while it is not connected
     rendezvous::Registry::StreamId stream = 0;

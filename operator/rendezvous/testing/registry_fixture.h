@@ -55,7 +55,7 @@ class RecordingDownstream : public Downstream {
 
 class TableVerifier : public PodVerifier {
  public:
-  absl::Status Verify(const WorkerIdentity& worker) override {
+  absl::Status Verify(const WorkerIdentity& worker, bool) override {
     const auto found = verdicts.find(worker.pod_uid);
     return found == verdicts.end() ? absl::NotFoundError("no pod " + worker.pod) : found->second;
   }

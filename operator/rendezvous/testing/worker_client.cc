@@ -65,8 +65,12 @@ std::optional<v1::ToWorker> WorkerClient::Next() {
   }
 }
 
-grpc::Status WorkerClient::Close() {
+void WorkerClient::SayNoMore() {
   stream_->WritesDone();
+}
+
+grpc::Status WorkerClient::Close() {
+  SayNoMore();
   return WaitForEnd();
 }
 
@@ -105,6 +109,12 @@ v1::Event MakeProgress(std::int64_t round, std::int64_t step) {
 v1::Event MakeReady(const std::string& address) {
   v1::Event event;
   event.mutable_ready()->set_address(address);
+  return event;
+}
+
+v1::Event MakeExited(int exit_code) {
+  v1::Event event;
+  event.mutable_exited()->set_exit_code(exit_code);
   return event;
 }
 

@@ -29,6 +29,8 @@ class WorkerClient {
   // The next message of any kind.
   std::optional<v1::ToWorker> NextOfAny();
 
+  // Closes this side.
+  void SayNoMore();
   // Closes this side, reads what is left, and returns how the stream ended.
   grpc::Status Close();
   // Reads what is left and returns how the stream ended.
@@ -49,6 +51,7 @@ v1::Hello MakeHello(const std::string& pod, const std::string& pod_uid, std::int
 
 v1::Event MakeProgress(std::int64_t round, std::int64_t step);
 v1::Event MakeReady(const std::string& address);
+v1::Event MakeExited(int exit_code);
 v1::Event MakeShard(std::int64_t round, std::int64_t step, const std::string& digest);
 
 }  // namespace ringmaster::rendezvous::testing

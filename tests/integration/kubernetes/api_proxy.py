@@ -35,6 +35,7 @@ class ApiProxy:
         self._open = set()  # sockets of the operator's connections
         self.away = False
         self.answer = lambda method, path: None  # a status code instead of the real answer
+        self.swallow = lambda method, path, body: False  # the connection breaks instead, and the real server never sees this
         self.after_write = lambda method, path, body: None  # the real server has taken it; the operator has no answer yet
         self.after_answer = lambda authorization, status: None  # of the real server, to who shows this header
         self.shift = 0  # seconds by which the server's clock is ahead of the operator's
@@ -125,7 +126,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     def _pass(self):
         method, proxy = self.command, self.proxy
         body = self.rfile.read(int(self.headers.get("Content-Length", 0))) or None
-        if proxy.away:
+        if proxy.away or proxy.swallow(method, self.path, body):
             self.close_connection = True
             return
         instead = proxy.answer(method, self.path)

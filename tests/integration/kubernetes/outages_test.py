@@ -47,25 +47,16 @@ def what_is_written(method, path, body):
                        status.get("workers"), said])
 
 
-class Killed(BehindAProxy):
-    """The operator is killed after each of its writes, and started again: every story ends as it does without, and nothing is made twice."""
+class Mortal(BehindAProxy):
+    """The operator is killed, and started again while the test waits for something."""
     operator_flags = ("--no-leader-elect",)  # or each start would wait for the lease of the one before
-    # Until the test says so.
-    UNTIL_TOLD = ["sh", "-c", "trap 'exit 143' TERM; while ! [ -e told ]; do sleep 0.1; done"]
 
     def setUp(self):
         super().setUp()
         self.starts = 0
-        seen = {None}
 
-        def kill(method, path, body):
-            # The first time only: workers that join one by one would else never be seen together.
-            step = what_is_written(method, path, body)
-            if step not in seen:
-                seen.add(step)
-                self.operator.process.send_signal(signal.SIGKILL)
-
-        self.proxy.after_write = kill
+    def kill_operator(self):
+        self.operator.process.send_signal(signal.SIGKILL)
 
     def until(self, condition, what):
         def look():
@@ -83,6 +74,67 @@ class Killed(BehindAProxy):
 
     def until_ended(self, state):
         self.until(lambda: self.status().get("state") == state, lambda: f"{state}: {json.dumps(self.status())}")
+
+
+class LastWords(Mortal):
+    """The operator is killed when it has heard what a worker says and then leaves, and has not stored it."""
+
+    def kill_before_it_stores(self, field):
+        """The first time that the operator is about to store this field of the status. The field's values that were not stored."""
+        lost = []
+
+        def swallow(method, path, body):
+            value = json.loads(body or b"{}").get("status", {}).get(field) if method == "PATCH" else None
+            if value is None or lost:
+                return False
+            lost.append(value)
+            self.kill_operator()
+            return True
+
+        self.proxy.swallow = swallow
+        return lost
+
+    def test_job_whose_end_was_heard_and_not_stored_is_not_run_again(self):
+        lost = self.kill_before_it_stores("result")
+        self.apply(digits(epochs=3))
+        self.until_ended("Succeeded")
+        self.assertEqual(len(lost), 1)
+        self.assertEqual(self.starts, 1)
+        self.assertEqual(self.status()["result"], lost[0])
+        self.assertEqual((self.restarts(), self.status()["round"], len(self.created("pods"))), (0, 1, 2))
+
+    def test_checkpoint_that_a_leaving_worker_wrote_is_not_lost(self):
+        job = digits(epochs=ENDLESS)
+        job["spec"]["checkpoint"]["everySteps"] = 1000000  # none but the one of the worker that leaves
+        self.apply(job)
+        self.wait_for_step(20)
+        lost = self.kill_before_it_stores("checkpoints")
+        self.kubectl("delete", "pod", "story-1-0", "--wait=false")
+        self.until_running(members=2, round_=2)
+        self.assertEqual((len(lost), self.starts), (1, 1))
+        kept = self.status()["checkpoints"][-1]
+        self.assertEqual((kept["step"], kept["round"], kept["digest"]), (lost[0][0]["step"], 1, lost[0][0]["digest"]))
+        self.assertIn(f"from the checkpoint of step {kept['step']}", self.condition("Training")["message"])
+        self.assertEqual(self.restarts(), 1)
+
+
+class Killed(Mortal):
+    """The operator is killed after each of its writes, and started again: every story ends as it does without, and nothing is made twice."""
+    # Until the test says so.
+    UNTIL_TOLD = ["sh", "-c", "trap 'exit 143' TERM; while ! [ -e told ]; do sleep 0.1; done"]
+
+    def setUp(self):
+        super().setUp()
+        seen = {None}
+
+        def kill(method, path, body):
+            # The first time only: workers that join one by one would else never be seen together.
+            step = what_is_written(method, path, body)
+            if step not in seen:
+                seen.add(step)
+                self.kill_operator()
+
+        self.proxy.after_write = kill
 
     def suspend(self, value):
         self.kubectl("patch", "tj", "story", "--type=merge", "-p", json.dumps({"spec": {"suspend": value}}))
