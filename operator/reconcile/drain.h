@@ -13,6 +13,10 @@ namespace ringmaster::reconcile {
 // pass then wakes when that time is over.
 bool MembersStillDrain(Pass& pass);
 
+// The same, or, where this operator is new, one may that has told only another that it was asked:
+// its pod is terminating, and the time for dialing in again is not over.
+bool MembersMayStillDrain(Pass& pass);
+
 // Takes back condition Draining where it speaks of such workers (and not of a suspended job).
 void EndDraining(v1::TrainingJobStatus& status);
 

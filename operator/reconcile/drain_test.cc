@@ -84,6 +84,27 @@ TEST(DrainTest, HoldsTheNextRoundBackUntilTheCheckpointIsWritten) {
   EXPECT_EQ(Reconcile(observed).status->round, 2) << "not for ever";
 }
 
+// As above, and then another operator leads, whom the one that leaves has not reached yet.
+TEST(DrainTest, ANewOperatorWaitsForAWorkerThatIsLeavingToDialInAgain) {
+  Observed observed = Asked();
+  Pod(observed, 1)["metadata"]["deletionTimestamp"] = "2026-01-01T00:02:00Z";
+  observed = After(observed, Reconcile(observed));
+  for (kube::ObjectPtr& pod : observed.pods) {
+    kube::Json running = *pod;
+    running["status"]["phase"] = "Running";
+    pod = std::make_shared<const kube::Json>(std::move(running));
+  }
+  WorkerView& replacement = View(observed, 1);
+  replacement = View(observed, 0);
+  replacement.pod = "digits-1-1";
+  replacement.pod_uid = "uid-of-digits-1-1";
+  replacement.round = 0;
+  observed.workers.since = observed.now;
+  EXPECT_EQ(Reconcile(observed).status->round, 1);
+  observed.now += observed.settings.reconnect_timeout;
+  EXPECT_EQ(Reconcile(observed).status->round, 2) << "not for ever";
+}
+
 TEST(DrainTest, TakesNobodyIntoARoundWhoIsAboutToLeave) {
   Observed observed = Training(2);
   Exit(observed, 1, 137);

@@ -133,7 +133,7 @@ void ApplyRounds(Pass& pass) {
     AnnounceRound(pass);
   } else if (std::all_of(pass.slots.begin(), pass.slots.end(), Ready)) {
     // Those who leave may still be writing what this round is to begin with.
-    if (!MembersStillDrain(pass)) FormRound(pass);
+    if (!MembersMayStillDrain(pass)) FormRound(pass);
   } else {
     SayWhoIsMissing(pass);
   }
