@@ -35,6 +35,11 @@ inline constexpr char kEnvLaunchMode[] =
 inline constexpr char kEnvGraceSeconds[] =
     "RINGMASTER_GRACE_SECONDS";  // between SIGTERM and SIGKILL of the launcher's program
 inline constexpr char kEnvCpus[] = "RINGMASTER_CPUS";  // processors to bind to: 0-3,8
+inline constexpr char kEnvBind[] =
+    "RINGMASTER_BIND";  // how the trainer's threads are bound (common/thread_binding.h): 2+1
+inline constexpr char kEnvCores[] =
+    "RINGMASTER_CORES";  // processors that the node keeps for this worker: 0-3,8, or kNoCores
+inline constexpr char kNoCores[] = "none";
 inline constexpr char kEnvLifelineFd[] =
     "RINGMASTER_LIFELINE_FD";  // end of file: whoever started the pod is gone
 inline constexpr char kEnvContainer[] =
@@ -53,6 +58,8 @@ inline constexpr char kRendezvousServerName[] = "rendezvous.ringmaster.dev";
 
 // Environment of the native trainer, set by the launcher.
 inline constexpr char kEnvChannel[] = "RINGMASTER_CHANNEL";  // path of the launcher's Unix socket
+inline constexpr char kEnvOtherCpus[] =
+    "RINGMASTER_OTHER_CPUS";  // where threads run that are not of the OpenMP team: 0-3,8
 
 // Default ports.
 inline constexpr int kRendezvousPort = 7471;

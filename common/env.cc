@@ -32,6 +32,10 @@ constexpr std::array kVariables = {
              "Any value takes the colours out of the live view."},
     Variable{"PATH", Type::kString, "/usr/local/bin:/usr/bin:/bin", Audience::kUser,
              "Where local workers look for programs."},
+    Variable{
+        contract::kEnvBind, Type::kString, "", Audience::kInternal,
+        "Threads that compute and cores that are set apart for communication (2+1): a launcher "
+        "binds its trainer's threads so. It binds none where empty."},
     Variable{"RINGMASTER_BIN_DIR", Type::kString, "", Audience::kUser,
              "Folder of ringmaster-launcher and ringmaster-train; beside the running program where "
              "empty."},
@@ -41,10 +45,14 @@ constexpr std::array kVariables = {
              "What every collective operation that has this algorithm takes; auto: what the cost "
              "model chooses. The same for all workers of a job.",
              "auto|direct|doubling|halving-doubling|ring|tree|double-tree|two-level"},
+    Variable{contract::kEnvCores, Type::kString, "", Audience::kInternal,
+             "Processors that the local node keeps for one worker alone, as a list; none where it "
+             "has too few."},
     Variable{
         contract::kEnvCpus, Type::kString, "", Audience::kUser,
         "Processors that a launcher binds its program to, as a list (0-3,8) or as the i-th of n "
-        "even shares (i/n, from 0) of those that it may use. All of them where empty."},
+        "even shares (i/n, from 0) of those that it may use: whole cores, domain by domain. All of "
+        "them where empty."},
     Variable{"RINGMASTER_DEBUG_ARRIVAL_ORDER", Type::kBoolean, "false", Audience::kDebug,
              "Adds gradients in the order of ranks instead of the fixed tree's: the bits then "
              "depend on the world size."},
@@ -71,6 +79,10 @@ constexpr std::array kVariables = {
              "debug|info|warning|error"},
     Variable{contract::kEnvNamespace, Type::kString, "default", Audience::kInternal,
              "Namespace of the job."},
+    Variable{
+        contract::kEnvOtherCpus, Type::kString, "", Audience::kInternal,
+        "Processors for all threads of a trainer but those of its OpenMP team, whose own are in "
+        "OMP_PLACES."},
     Variable{
         "RINGMASTER_PEER_TIMEOUT_SECONDS", Type::kInteger, "60", Audience::kUser,
         "Seconds that a peer of a trainer that waits for it may be silent before it is taken "

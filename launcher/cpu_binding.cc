@@ -3,79 +3,90 @@
 #include <algorithm>
 #include <charconv>
 #include <optional>
-#include <sched.h>
-#include <set>
+#include <utility>
 
 #include <fmt/format.h>
 
+#include "common/contract.h"
+#include "common/cpu_limit.h"
+#include "common/cpu_list.h"
+#include "common/status.h"
+#include "common/thread_binding.h"
+
 namespace ringmaster::launcher {
 namespace {
-
-std::optional<int> ParseNumber(std::string_view text) {
-  int value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || value < 0) return std::nullopt;
-  return value;
-}
 
 absl::Status Malformed(std::string_view text) {
   return absl::InvalidArgumentError(
       fmt::format("'{}' is no list of processors (0-3,8) and no share of them (1/4)", text));
 }
 
-std::optional<std::pair<int, int>> ParseRange(std::string_view text) {
-  const size_t dash = text.find('-');
-  const std::optional<int> first = ParseNumber(text.substr(0, dash));
-  const std::optional<int> last =
-      dash == std::string_view::npos ? first : ParseNumber(text.substr(dash + 1));
-  if (!first || !last || *first > *last || *last >= CPU_SETSIZE) return std::nullopt;
-  return std::pair(*first, *last);
+std::optional<size_t> ParseCount(std::string_view text) {
+  size_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
 }
 
 absl::StatusOr<std::vector<int>> ChooseShare(std::string_view text, size_t slash,
-                                             const std::vector<int>& allowed) {
-  const std::optional<int> part = ParseNumber(text.substr(0, slash));
-  const std::optional<int> parts = ParseNumber(text.substr(slash + 1));
-  if (!part || !parts || *part >= *parts) return Malformed(text);
-  const size_t begin = allowed.size() * *part / *parts;
-  const size_t end = std::max(begin + 1, allowed.size() * (*part + 1) / *parts);
-  return std::vector<int>(allowed.begin() + begin, allowed.begin() + end);
+                                             const std::vector<Core>& cores) {
+  constexpr size_t kMostParts = 1 << 16;
+  const auto part = ParseCount(text.substr(0, slash));
+  const auto parts = ParseCount(text.substr(slash + 1));
+  if (!part || !parts || *part >= *parts || *parts > kMostParts) return Malformed(text);
+  return PartOf(cores, *part, *parts);
+}
+
+// Both ascending.
+std::vector<int> Intersection(const std::vector<int>& left, const std::vector<int>& right) {
+  std::vector<int> both;
+  std::ranges::set_intersection(left, right, std::back_inserter(both));
+  return both;
+}
+
+absl::StatusOr<std::vector<int>> OwnCpus(const std::vector<int>& confined,
+                                         const std::string& kept) {
+  if (kept.empty()) return confined;
+  if (kept == contract::kNoCores) {
+    return absl::FailedPreconditionError(
+        "this machine has too few cores for all its workers; let fewer or none of them be bound");
+  }
+  const auto cpus = ParseCpuList(kept);
+  if (cpus) return Intersection(confined, *cpus);
+  return absl::InvalidArgumentError(fmt::format(
+      "environment variable {}: '{}' is no list of processors", contract::kEnvCores, kept));
 }
 
 }  // namespace
 
-absl::StatusOr<std::vector<int>> ChooseCpus(std::string_view text,
-                                            const std::vector<int>& allowed) {
+absl::StatusOr<std::vector<int>> ChooseCpus(std::string_view text, const std::vector<Core>& cores) {
   const size_t slash = text.find('/');
-  if (slash != std::string_view::npos) return ChooseShare(text, slash, allowed);
-  std::set<int> chosen;
-  std::string_view rest = text;
-  while (true) {
-    const size_t comma = rest.find(',');
-    const auto range = ParseRange(rest.substr(0, comma));
-    if (!range) return Malformed(text);
-    for (int cpu = range->first; cpu <= range->second; ++cpu) {
-      if (std::binary_search(allowed.begin(), allowed.end(), cpu)) chosen.insert(cpu);
-    }
-    if (comma == std::string_view::npos) break;
-    rest.remove_prefix(comma + 1);
-  }
+  if (slash != std::string_view::npos) return ChooseShare(text, slash, cores);
+  const auto named = ParseCpuList(text);
+  if (!named) return Malformed(text);
+  std::vector<int> chosen = Intersection(*named, PartOf(cores, 0, 1));
   if (chosen.empty()) {
     return absl::InvalidArgumentError(
         fmt::format("none of the processors '{}' may be used here", text));
   }
-  return std::vector<int>(chosen.begin(), chosen.end());
+  return chosen;
 }
 
-std::vector<int> AllowedCpus() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  std::vector<int> cpus;
-  if (::sched_getaffinity(0, sizeof set, &set) != 0) return {0};
-  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
-    if (CPU_ISSET(cpu, &set)) cpus.push_back(cpu);
+absl::StatusOr<std::map<std::string, std::string>> BindingFor(const std::string& request,
+                                                              const std::vector<int>& confined,
+                                                              const std::string& kept) {
+  if (request.empty()) return std::map<std::string, std::string>();
+  const auto wanted = ParseBindRequest(request);
+  if (!wanted.ok()) {
+    return Annotate(wanted.status(), fmt::format("environment variable {}", contract::kEnvBind));
   }
-  return cpus;
+  RM_ASSIGN_OR_RETURN(const std::vector<int> own, OwnCpus(confined, kept));
+  RM_ASSIGN_OR_RETURN(
+      const ThreadBinding binding,
+      PlanBinding(*wanted,
+                  {.allowed = confined, .cores = ReadCores(own), .limit = TightestCpuLimit()}));
+  RM_RETURN_IF_ERROR(CheckMayBind(binding));
+  return BindingEnvironment(binding);
 }
 
 }  // namespace ringmaster::launcher

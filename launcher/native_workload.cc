@@ -1,9 +1,14 @@
 // The native trainer: one process for the pod's whole life, told of rounds over its channel.
 #include <algorithm>
+#include <map>
+#include <string>
+#include <utility>
 
 #include "common/contract.h"
+#include "common/cpu_list.h"
 #include "common/log.h"
 #include "common/status.h"
+#include "launcher/cpu_binding.h"
 #include "launcher/trainer_channel.h"
 #include "launcher/workload.h"
 
@@ -23,8 +28,10 @@ class NativeWorkload : public Workload {
         channel_, TrainerChannel::Open(context_.loop, [this](const rendezvous::v1::Event& event) {
           context_.session.Report(event);
         }));
+    std::map<std::string, std::string> environment = Binding();
+    environment[contract::kEnvChannel] = channel_->path();
     return context_.program.Start({.command = context_.options.command,
-                                   .environment = {{contract::kEnvChannel, channel_->path()}},
+                                   .environment = std::move(environment),
                                    .cpus = context_.options.cpus});
   }
 
@@ -70,6 +77,16 @@ class NativeWorkload : public Workload {
   }
 
  private:
+  // Training is as right with threads that the system moves about, so it goes on without.
+  std::map<std::string, std::string> Binding() const {
+    const Options& options = context_.options;
+    auto binding = BindingFor(options.bind, options.cpus.empty() ? AllowedCpus() : options.cpus,
+                              options.kept_cores);
+    if (binding.ok()) return *std::move(binding);
+    log::Warning("compute threads are not bound to cores", {{"why", Message(binding.status())}});
+    return {};
+  }
+
   void Tell(const Command& command) {
     ToTrainer message;
     *message.mutable_command() = command;

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "common/contract.h"
+#include "common/cpu_list.h"
 #include "common/env.h"
 #include "common/status.h"
 #include "launcher/cpu_binding.h"
@@ -101,11 +102,13 @@ absl::StatusOr<Options> ReadOptions(const std::vector<std::string>& arguments) {
         fmt::format("environment variable {}: {} is not open", contract::kEnvLifelineFd, lifeline));
   const std::string cpus = env::GetString(contract::kEnvCpus);
   if (!cpus.empty()) {
-    auto chosen = ChooseCpus(cpus, AllowedCpus());
+    auto chosen = ChooseCpus(cpus, ReadCores(AllowedCpus()));
     if (!chosen.ok())
       return Annotate(chosen.status(), fmt::format("environment variable {}", contract::kEnvCpus));
     options.cpus = *std::move(chosen);
   }
+  options.bind = env::GetString(contract::kEnvBind);
+  options.kept_cores = env::GetString(contract::kEnvCores);
   return options;
 }
 

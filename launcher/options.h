@@ -31,6 +31,8 @@ struct Options {
   LaunchMode mode = LaunchMode::kNative;
   std::vector<std::string> command;  // the program; for kNative the trainer's path
   std::vector<int> cpus;             // empty: all that it may use
+  std::string bind;                  // RINGMASTER_BIND: how threads are bound inside of them
+  std::string kept_cores;            // RINGMASTER_CORES
   Duration grace{};                  // between SIGTERM and SIGKILL
   int lifeline_fd = -1;              // -1: none
 

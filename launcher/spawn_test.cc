@@ -9,7 +9,7 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
-#include "launcher/cpu_binding.h"
+#include "common/cpu_list.h"
 
 namespace ringmaster::launcher {
 namespace {

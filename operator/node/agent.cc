@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "common/cpu_list.h"
 #include "common/log.h"
 #include "common/status.h"
 #include "operator/kube/object.h"
@@ -94,7 +95,8 @@ NodeAgent::NodeAgent(Options options, kube::Client& client, const Clock& clock,
       subnet_(std::move(subnet)),
       capacity_(options_.capacity.value_or(MachineCapacity())),
       queue_(clock),
-      pods_(client, kube::kPod, {}) {
+      pods_(client, kube::kPod, {}),
+      cores_(options_.cores.value_or(ReadCores(AllowedCpus()))) {
   pods_.AddHandler(controller::EnqueueSelf(queue_));
   controller_ = std::make_unique<controller::Controller>(
       controller::Controller::Options{.name = "node", .workers = 1}, queue_, *this, clock_);
@@ -182,8 +184,10 @@ ReconcileResult NodeAgent::Admit(const Json& pod) {
   local.uid = kube::Uid(pod);
   local.ip = *ip;
   local.started = clock_.Now();
-  for (ContainerPlan& container : plan->containers)
+  for (ContainerPlan& container : plan->containers) {
+    cores_.Tell(local.uid, container.process);
     local.containers.push_back({.plan = std::move(container)});
+  }
   local.plan = *std::move(plan);
   const auto bound = client_.Get(kube::kPod, local.key);
   if (!bound.ok()) return Retry{bound.status()};
@@ -308,6 +312,7 @@ void NodeAgent::Forget(const std::string& uid) {
   const auto local = local_.find(uid);
   if (local == local_.end()) return;
   subnet_.Release(local->second.ip);
+  cores_.Release(uid);
   local_.erase(local);
   // There is room again: pods that wait for it get another look.
   for (const kube::ObjectPtr& pod : pods_.List()) {

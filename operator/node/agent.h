@@ -8,7 +8,8 @@
 // with reason NodeLost: its processes died with that process.
 //
 // Pods start when the machine has room for what they request; until then they are Pending,
-// PodScheduled=False, reason Unschedulable.
+// PodScheduled=False, reason Unschedulable. Workers whose threads are to be bound are kept apart:
+// each is told of cores that no other has.
 #ifndef RINGMASTER_OPERATOR_NODE_AGENT_H_
 #define RINGMASTER_OPERATOR_NODE_AGENT_H_
 
@@ -18,6 +19,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "common/clock.h"
@@ -26,6 +28,7 @@
 #include "operator/controller/reconciler.h"
 #include "operator/controller/work_queue.h"
 #include "operator/kube/client.h"
+#include "operator/node/core_pool.h"
 #include "operator/node/local_pod.h"
 #include "operator/node/loopback.h"
 #include "operator/node/process.h"
@@ -41,6 +44,7 @@ class NodeAgent : public controller::Reconciler {
     std::string run_directory;   // logs/ and volumes/ are made in it
     std::map<std::string, std::string> environment;  // what every process starts from
     std::optional<Resources> capacity;               // the machine's own where absent
+    std::optional<std::vector<Core>> cores;          // likewise: which workers may be bound to
   };
 
   // `client` and `clock` must outlive the agent.
@@ -92,6 +96,7 @@ class NodeAgent : public controller::Reconciler {
 
   std::mutex mutex_;                       // held for a whole pass
   std::map<std::string, LocalPod> local_;  // by UID; guarded by mutex_
+  CorePool cores_;                         // guarded by mutex_
 
   std::mutex exits_mutex_;                               // taken after mutex_, never before
   std::map<pid_t, std::pair<ProcessExit, Time>> exits_;  // ended, not yet collected by a pass

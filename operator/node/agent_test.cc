@@ -33,6 +33,7 @@ class NodeAgentTest : public ::testing::Test {
     options.run_directory = directory_;
     options.environment = {{"PATH", "/usr/local/bin:/usr/bin:/bin"}};
     options.capacity = capacity;
+    options.cores = {{.cpus = {0, 2}, .domain = 0}, {.cpus = {1, 3}, .domain = 1}};
     auto agent = NodeAgent::Create(options, store_, SystemClock());
     ASSERT_TRUE(agent.ok()) << agent.status();
     agent_ = *std::move(agent);
@@ -115,6 +116,35 @@ TEST_F(NodeAgentTest, PodsHaveAddressesOfTheirOwn) {
   const Json second = WaitForPhase("w-1", "Running");
   EXPECT_THAT(first["status"]["podIP"].get<std::string>(), HasSubstr("127."));
   EXPECT_NE(first["status"]["podIP"], second["status"]["podIP"]);
+}
+
+// A container that is told of its cores, says so and stays until it is told to go.
+Json SaysItsCores() {
+  return {
+      {"containers",
+       Json::array({{{"name", "worker"},
+                     {"image", "none"},
+                     {"command", {"sh", "-c", "echo $RINGMASTER_CORES; exec tail -f /dev/null"}},
+                     {"env", Json::array({{{"name", "RINGMASTER_BIND"}, {"value", "1+0"}}})}}})}};
+}
+
+TEST_F(NodeAgentTest, PodsWhoseThreadsAreBoundHaveCoresOfTheirOwnUntilTheyAreGone) {
+  const auto told = [&](const std::string& name) {
+    CreatePod(name, "", SaysItsCores());
+    WaitForPhase(name, "Running");
+    std::string text;
+    WaitFor(name, [&](const Json&) {
+      text = ReadFile(directory_ + "/logs/" + name + ".log").value_or("");
+      return text.ends_with('\n');
+    });
+    return text;
+  };
+  EXPECT_EQ(told("w-0"), "0,2\n");
+  EXPECT_EQ(told("w-1"), "1,3\n");
+  EXPECT_EQ(told("w-2"), "none\n");
+  ASSERT_TRUE(store_.Delete(kube::kPod, {"default", "w-1"}, {}).ok());
+  WaitFor("w-1", [](const Json& pod) { return pod.empty(); });
+  EXPECT_EQ(told("w-3"), "1,3\n");
 }
 
 TEST_F(NodeAgentTest, CommandThatCannotBeRunFailsWithItsName) {

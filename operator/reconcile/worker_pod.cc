@@ -5,6 +5,7 @@
 #include <optional>
 #include <string_view>
 
+#include "common/bind_request.h"
 #include "common/contract.h"
 #include "operator/kube/object.h"
 #include "operator/reconcile/names.h"
@@ -76,6 +77,14 @@ void AddGracePeriod(const Json& spec, Json& env) {
   SetEnv(env, {{"name", contract::kEnvGraceSeconds}, {"value", std::to_string(seconds)}});
 }
 
+// How the launcher is to bind the trainer's threads; nothing where it is not to.
+void AddBinding(const v1::TrainerConfig& trainer, Json& env) {
+  if (!trainer.cores || trainer.cores->bind != v1::CoreBinding::kCores) return;
+  const BindRequest request{.threads = trainer.threads_per_worker,
+                            .communication = trainer.cores->communication};
+  SetEnv(env, {{"name", contract::kEnvBind}, {"value", FormatBindRequest(request)}});
+}
+
 void AddEnvironment(const Pass& pass, const Json& spec, Json& container) {
   Json& env = container["env"];
   if (!env.is_array()) env = Json::array();
@@ -101,6 +110,7 @@ void AddEnvironment(const Pass& pass, const Json& spec, Json& container) {
     SetEnv(env, {{"name", contract::kEnvTrainerConfig}, {"value", WorkerConfigJson(pass)}});
     const std::optional<std::string>& program = pass.spec.trainer->program;
     if (program) SetEnv(env, {{"name", contract::kEnvTrainerBinary}, {"value", *program}});
+    AddBinding(*pass.spec.trainer, env);
   }
 }
 

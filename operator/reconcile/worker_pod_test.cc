@@ -58,6 +58,22 @@ TEST(WorkerPodTest, TellsTheLauncherOfATrainerOfTheUsersOwn) {
   EXPECT_EQ(pod["spec"]["containers"][0]["command"], Json::array({"ringmaster-launcher"}));
 }
 
+TEST(WorkerPodTest, TellsTheLauncherHowThreadsAreBoundWhereTheJobAsksForIt) {
+  Observed observed = testing::Created(1);
+  const auto bind = [&] {
+    const auto variables = Environment(BuildWorkerPod(Pass(observed), 0, 0));
+    const auto found = variables.find("RINGMASTER_BIND");
+    return found == variables.end() ? "" : found->second;
+  };
+  EXPECT_EQ(bind(), "");
+  auto& trainer = *observed.job.spec.trainer;
+  trainer.threads_per_worker = 4;
+  trainer.cores = {.bind = training::v1alpha1::CoreBinding::kCores, .communication = 1};
+  EXPECT_EQ(bind(), "4+1");
+  trainer.cores->bind = training::v1alpha1::CoreBinding::kNone;
+  EXPECT_EQ(bind(), "");
+}
+
 TEST(WorkerPodTest, GivesTheLauncherLessTimeThanTheTemplateGivesThePod) {
   Observed observed = testing::Created(1);
   EXPECT_FALSE(

@@ -14,6 +14,7 @@
 #include "common/metrics.h"
 #include "common/status.h"
 #include "proto/ringmaster/training/v1alpha1/training_job.api.h"
+#include "runtime/device/thread_cpus.h"
 #include "runtime/device/threads.h"
 #include "runtime/train/channel.h"
 #include "runtime/train/graph_dump.h"
@@ -83,6 +84,17 @@ absl::Status NoConfig() {
       "environment variable {} is not set: a trainer is no command for people, a launcher starts "
       "it; run a manifest that names it in spec.trainer.program",
       contract::kEnvTrainerConfig));
+}
+
+// Before any other thread is made. Training is as right where they crowd.
+void PlaceThreads() {
+  const absl::Status placed = device::PlaceOtherThreadsAsTold();
+  if (!placed.ok()) {
+    log::Warning("threads that do not compute run beside one that does", {{"error", placed}});
+  } else if (env::IsSet(contract::kEnvOtherCpus)) {
+    log::Info("threads that do not compute have their place",
+              {{"cores", env::GetString(contract::kEnvOtherCpus)}});
+  }
 }
 
 // What the environment asks for.
@@ -160,6 +172,7 @@ Ending RunTrainer(const Parts& parts) {
   SetSignals();
   auto job = ReadJob(parts);
   if (!job.ok()) return {contract::kExitBadConfig, Message(job.status())};
+  PlaceThreads();
   static auto* const program = new Program{.config = std::move(job->config)};
   auto channel = Channel::Dial(env::GetString(contract::kEnvChannel), program->inbox);
   if (!channel.ok()) {

@@ -4,14 +4,17 @@
 #include <new>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "common/contract.h"
 #include "common/log.h"
 #include "common/status.h"
 #include "proto/ringmaster/training/v1alpha1/training_job.api.h"
 #include "runtime/device/available_memory.h"
+#include "runtime/device/thread_cpus.h"
 #include "runtime/device/threads.h"
 #include "runtime/train/checkpointer.h"
 #include "runtime/train/evaluator.h"
@@ -52,6 +55,12 @@ int ExitCodeForData(const absl::Status& status) {
 // Another time, or on another machine, there may be more memory.
 int ExitCodeForModel(const absl::Status& status) {
   return absl::IsResourceExhausted(status) ? ExitCodeFor(status) : contract::kExitBadModel;
+}
+
+// Where each compute thread runs, in the order of the threads.
+std::string CoresOfTeam() {
+  const std::vector<int> cpus = device::TeamCpus();
+  return cpus.empty() ? "any" : fmt::format("{}", fmt::join(cpus, ","));
 }
 
 // Patience with evaluations that never come, or lack the metric, would be without end.
@@ -163,7 +172,9 @@ std::optional<Ending> Session::Prepare() {
   log::Info("ready", {{"address", listener_->address()},
                       {"model", ready.Describe()},
                       {"samples", ready.train().size()},
-                      {"steps", ready.total_steps()}});
+                      {"steps", ready.total_steps()},
+                      {"threads", device::ThreadCount()},
+                      {"cores", CoresOfTeam()}});
   return std::nullopt;
 }
 

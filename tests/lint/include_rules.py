@@ -97,7 +97,7 @@ def check(name, part, include):
 # system nothing. Time comes in with what was observed.
 RECONCILE_MAY_USE = re.compile(
     r'"(operator/reconcile/\w+\.h|operator/kube/(object|types|names)\.h|operator/controller/(reconciler|events)\.h'
-    r'|common/(check|clock|contract|sha256|status|text)\.h|proto/.*)"'
+    r'|common/(bind_request|check|clock|contract|sha256|status|text)\.h|proto/.*)"'
     r"|<(nlohmann/json(_fwd)?|fmt/\w+)\.(h|hpp)>|<(?!thread|future|fstream|filesystem|iostream|cstdio|cstdlib|ctime)\w+>")
 CLOCK = re.compile(r"::now\(|\bSystemClock\b|\b(clock_)?gettime(ofday)?\(|\btime\((0|NULL|nullptr)\)")
 

@@ -78,6 +78,20 @@ TEST(BenchMeasureTest, EveryOpOfTheStepAndWhatIsBesideThemHasItsShare) {
     EXPECT_THAT(names, ::testing::Contains(name));
 }
 
+TEST(BenchMeasureTest, SharesOfAStepInShardsAreThoseOfAllItsShards) {
+  Options options = SmallOptions();
+  options.shards = 4;
+  const auto result = Measure(options);
+  ASSERT_TRUE(result.ok()) << result.status();
+  double shares = 0;
+  for (const Share& share : result->shares) shares += share.seconds;
+  EXPECT_GT(shares, result->step_seconds / 4);
+  EXPECT_THAT(Text(options, *result), HasSubstr("batch 8 in 4 shards, f32"));
+  options.shards = 3;
+  EXPECT_THAT(std::string(Measure(options).status().message()),
+              HasSubstr("a batch of 8 cannot be cut into 3 shards"));
+}
+
 TEST(BenchTrialTest, AStepIsTheTrainersItChangesTheWeightsAndCounts) {
   const auto trial = Trial::Make(MakeSubject(SmallOptions()), 8, 16, kernels::Selection::kFastest);
   ASSERT_TRUE(trial.ok()) << trial.status();
@@ -208,6 +222,17 @@ TEST(BenchProgramTest, SaysItAsJson) {
   for (const auto& [what, share] : json["share"].items()) shares += share.get<double>();
   EXPECT_NEAR(shares, 1, 1e-9);
   EXPECT_EQ(json["ops"][0]["op"], "linear");
+}
+
+TEST(BenchProgramTest, BindsItsThreadsOrSaysWhyItCannot) {
+  const Ended run = RunProgram("--model mlp --seconds 0 --bind");
+  const bool shared = run.output.find("the control group has the time of") != std::string::npos;
+  EXPECT_EQ(run.code, shared ? 1 : 0) << run.output;
+  if (shared) return;
+  EXPECT_THAT(run.output, HasSubstr("mlp: batch 32, f32, 1 thread on core "));
+  const Ended refused = RunProgram("--model mlp --seconds 0 --bind --threads 1024");
+  EXPECT_NE(refused.code, 0);
+  EXPECT_THAT(refused.output, HasSubstr("1024 threads that compute"));
 }
 
 TEST(BenchProgramTest, ProfilesEveryOpWithTheKernelThatRanIt) {

@@ -60,7 +60,7 @@ Subject MakeSubject(const Options& options) {
   config.optimizer.sgd->learning_rate = kLearningRate;
   config.optimizer.sgd->momentum = kMomentum;
   config.batch.size = static_cast<int32_t>(options.batch);
-  config.batch.shards = 1;
+  config.batch.shards = options.shards;
   config.steps = std::numeric_limits<int64_t>::max();
   config.threads_per_worker = options.threads;
   return subject;

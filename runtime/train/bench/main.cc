@@ -1,17 +1,26 @@
 // ringmaster-bench-train: `ringmaster bench train` runs it.
+#include <cerrno>
 #include <charconv>
 #include <cstdio>
+#include <cstdlib>
 #include <new>
 #include <string>
 #include <string_view>
+#include <unistd.h>
+#include <vector>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include "common/contract.h"
+#include "common/cpu_limit.h"
+#include "common/cpu_list.h"
+#include "common/cpu_topology.h"
 #include "common/env.h"
 #include "common/networks.h"
 #include "common/status.h"
+#include "common/thread_binding.h"
+#include "runtime/device/thread_cpus.h"
 #include "runtime/train/bench/dump.h"
 #include "runtime/train/bench/limit.h"
 #include "runtime/train/bench/measure.h"
@@ -66,6 +75,14 @@ void Declare(CLI::App& app, Flags& flags) {
       ->check(CLI::IsMember({"f32"}));
   app.add_option("--threads", options.threads, "Threads that compute; 1.")
       ->check(CLI::Range(1, kMostThreads));
+  app.add_flag("--bind", options.bind,
+               "Keeps each of these on a core of its own, as `spec.trainer.cores` does.");
+  auto* shards =
+      app.add_option(
+             "--shards", options.shards,
+             "Virtual shards of the batch, whose gradients are added in one fixed order; 1. 0: "
+             "none.")
+          ->check(CLI::Range(0, 1 << 16));
   app.add_option("--seconds", options.seconds, "How long steps are timed; 3.")
       ->check(CLI::Range(0.0, 3600.0));
   app.add_option("--input", flags.input,
@@ -77,9 +94,9 @@ void Declare(CLI::App& app, Flags& flags) {
                  "Of the network's dropout layers; what the network has.")
       ->check(CLI::Range(0.0, 0.99));
   app.add_flag("--profile", options.profile, "The time of every op, not of classes of them.");
-  app.add_option("--trace", options.trace,
-                 "Writes one step, op by op, to this file, for ui.perfetto.dev or "
-                 "chrome://tracing.");
+  auto* trace = app.add_option("--trace", options.trace,
+                               "Writes one step, op by op, to this file, for ui.perfetto.dev or "
+                               "chrome://tracing.");
   app.add_flag("--json", options.json, "One JSON object instead of text.");
   auto* limit =
       app.add_flag("--limit", options.limit,
@@ -91,6 +108,7 @@ void Declare(CLI::App& app, Flags& flags) {
       "Times nothing: writes a batch, weights, gradients and the losses of a few steps to this "
       "file, in the safetensors format, without dropout.");
   limit->excludes(dump);
+  shards->excludes(trace)->excludes(limit);
   app.add_option("--dump-steps", options.dump_steps, "Steps that --dump takes; 10.")
       ->check(CLI::Range(int64_t{1}, int64_t{1000}))
       ->needs(dump);
@@ -124,6 +142,21 @@ absl::Status Run(const Options& options) {
   }
 }
 
+// The OpenMP runtime reads where its threads belong when it is loaded, so the program starts once
+// more, with that in its environment. An error says why the threads cannot be bound here.
+absl::Status StartBound(const Options& options, char** arguments) {
+  const std::vector<int> allowed = AllowedCpus();
+  RM_ASSIGN_OR_RETURN(
+      const ThreadBinding binding,
+      PlanBinding({.threads = options.threads},
+                  {.allowed = allowed, .cores = ReadCores(allowed), .limit = TightestCpuLimit()}));
+  RM_RETURN_IF_ERROR(CheckMayBind(binding));
+  for (const auto& [name, value] : BindingEnvironment(binding))
+    setenv(name.c_str(), value.c_str(), /*overwrite=*/1);
+  execv("/proc/self/exe", arguments);
+  return ErrnoStatus(errno, "start this program again with bound threads");
+}
+
 int Main(int argc, char** argv) {
   CLI::App app("Times the trainer's own step on samples that are made up.",
                "ringmaster bench train");
@@ -136,6 +169,10 @@ int Main(int argc, char** argv) {
   }
   if (!flags.input.empty()) flags.options.input = ParseExtents(flags.input);
   absl::Status status = ReadEnvironment(flags.options);
+  if (status.ok() && flags.options.bind) {
+    status = env::IsSet(contract::kEnvOtherCpus) ? device::PlaceOtherThreadsAsTold()
+                                                 : StartBound(flags.options, argv);
+  }
   if (status.ok()) status = Run(flags.options);
   if (status.ok()) return contract::kExitOk;
   fmt::print(stderr, "{}\n", Message(status));

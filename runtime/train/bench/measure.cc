@@ -7,6 +7,7 @@
 #include <sys/resource.h>
 
 #include "common/status.h"
+#include "runtime/device/thread_cpus.h"
 #include "runtime/train/bench/trace.h"
 #include "runtime/train/bench/trial.h"
 
@@ -91,6 +92,7 @@ absl::StatusOr<Result> Measure(const Options& options) {
   Result result{.parameters = trial->workload().layout().ParameterCount(),
                 .steps = static_cast<int64_t>(timed.size()),
                 .peak_bytes = PeakBytes()};
+  if (options.bind) result.cores = device::TeamCpus();
   std::vector<double> totals;
   for (const StepTimes& step : timed) totals.push_back(step.total());
   result.step_seconds = Median(std::move(totals));
@@ -100,6 +102,7 @@ absl::StatusOr<Result> Measure(const Options& options) {
   const auto profiled = Steps(*trial, options.seconds / 3);
   trial->SetProfile(nullptr);
   RM_RETURN_IF_ERROR(profiled.status());
+  result.profile.runs = static_cast<int64_t>(profiled->size());  // of all shards of a step
   result.shares = SharesOf(result.profile, *profiled);
   if (!options.trace.empty()) RM_RETURN_IF_ERROR(WriteTrace(*trial, options));
   return result;

@@ -21,6 +21,7 @@ struct Share {
 
 struct Result {
   int64_t parameters = 0;
+  std::vector<int> cores;  // of each thread where they are bound; else empty
   // From the configuration to the end of the first step, less a median step: the graph, kernels,
   // memory and initial weights.
   double compile_seconds = 0;

@@ -13,7 +13,9 @@ namespace ringmaster::train::bench {
 struct Options {
   std::string model;
   int64_t batch = 32;
+  int shards = 1;  // virtual shards of the batch; 0: none
   int threads = 1;
+  bool bind = false;           // each thread to a core of its own
   double seconds = 3;          // how long steps are timed; at least kLeastSteps are
   double dropout = -1;         // of the model's dropout layers; negative: what the model has
   std::vector<int64_t> input;  // extents of one sample; empty: what the model is known for

@@ -3,6 +3,7 @@
 #include <chrono>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include "common/text.h"
@@ -11,8 +12,15 @@ namespace ringmaster::train::bench {
 namespace {
 
 std::string Heading(const Options& options) {
-  return fmt::format("{}: batch {}, f32, {} thread{}", options.model, options.batch,
-                     options.threads, options.threads == 1 ? "" : "s");
+  std::string text = fmt::format("{}: batch {}", options.model, options.batch);
+  if (options.shards != 1) text += fmt::format(" in {} shards", options.shards);
+  return text + fmt::format(", f32, {} thread{}", options.threads, options.threads == 1 ? "" : "s");
+}
+
+std::string OnCores(const Result& result) {
+  if (result.cores.empty()) return "";
+  return fmt::format(" on core{} {}", result.cores.size() == 1 ? "" : "s",
+                     fmt::join(result.cores, ","));
 }
 
 // With three digits that count.
@@ -40,12 +48,13 @@ std::string Line(double seconds, double total, const std::string& what) {
 
 std::string Text(const Options& options, const Result& result) {
   std::string text = fmt::format(
-      "{}, {} parameters\n"
+      "{}{}, {} parameters\n"
       "  a step takes {} (median of {}): {} samples/s\n"
       "  compiled in {}, peak memory {:.1f} MB\n",
-      Heading(options), WithCommas(result.parameters), Duration(result.step_seconds),
-      WithCommas(result.steps), WithCommas(static_cast<int64_t>(result.samples_per_second)),
-      Duration(result.compile_seconds), static_cast<double>(result.peak_bytes) / 1e6);
+      Heading(options), OnCores(result), WithCommas(result.parameters),
+      Duration(result.step_seconds), WithCommas(result.steps),
+      WithCommas(static_cast<int64_t>(result.samples_per_second)), Duration(result.compile_seconds),
+      static_cast<double>(result.peak_bytes) / 1e6);
   if (!options.trace.empty())
     text += fmt::format("  one of the steps is in {}, for ui.perfetto.dev\n", options.trace);
   const double total = Sum(result.shares);
@@ -92,8 +101,10 @@ std::string Json(const Options& options, const Limit& limit) {
 std::string Json(const Options& options, const Result& result) {
   nlohmann::ordered_json json{{"model", options.model},
                               {"batch", options.batch},
+                              {"shards", options.shards},
                               {"dtype", "f32"},
                               {"threads", options.threads},
+                              {"cores", result.cores},
                               {"parameters", result.parameters},
                               {"steps", result.steps},
                               {"step_seconds", result.step_seconds},

@@ -1,5 +1,6 @@
 #include "runtime/train/bench/trial.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <utility>
@@ -13,6 +14,7 @@
 namespace ringmaster::train::bench {
 namespace {
 
+namespace config = training::v1alpha1;
 using SteadyClock = std::chrono::steady_clock;
 
 double Seconds(SteadyClock::duration duration) {
@@ -35,11 +37,18 @@ absl::StatusOr<std::unique_ptr<Trial>> Trial::Make(Subject subject, uint32_t dis
                                                    uint32_t samples, kernels::Selection kernels) {
   auto kept = std::make_unique<Subject>(std::move(subject));
   RM_RETURN_IF_ERROR(device::SetThreadCount(kept->config.threads_per_worker));
+  const config::Batch& batch = kept->config.batch;
+  const int shards = batch.shards.value_or(1);
+  if (shards > 0 && batch.size % shards != 0) {
+    return absl::InvalidArgumentError(
+        fmt::format("a batch of {} cannot be cut into {} shards of one size", batch.size, shards));
+  }
   Workload workload =
       Workload::Over(kept->config, MakeSyntheticData(kept->samples, distinct, samples));
   RM_RETURN_IF_ERROR(workload.CheckModel(kernels));
   // The replica refers to the workload, which therefore has its place first.
-  std::unique_ptr<Trial> trial(new Trial(std::move(kept), std::move(workload)));
+  std::unique_ptr<Trial> trial(
+      new Trial(std::move(kept), std::move(workload), std::max(shards, 1)));
   RM_ASSIGN_OR_RETURN(Replica replica, Replica::Create(trial->workload_));
   trial->replica_ = std::make_unique<Replica>(std::move(replica));
   trial->shards_ =
@@ -52,7 +61,7 @@ absl::StatusOr<std::unique_ptr<Trial>> Trial::Make(Subject subject, uint32_t dis
                                                          .replica = *trial->replica_,
                                                          .shards = *trial->shards_,
                                                          .debug = trial->debug_},
-                                                        1, *trial->communicator_));
+                                                        shards, *trial->communicator_));
   return trial;
 }
 

@@ -29,7 +29,8 @@ class Trial {
  public:
   // Steps draw from `samples` samples, of which `distinct` differ.
   //   kInvalidArgument, kUnimplemented  the network cannot be built, or does not fit the samples;
-  //                                     the message names the layer, or the known networks
+  //                                     the message names the layer, or the known networks,
+  //                                     or the batch cannot be cut into shards of one size
   //   kFailedPrecondition               this process already uses another number of threads
   static absl::StatusOr<std::unique_ptr<Trial>> Make(Subject subject, uint32_t distinct,
                                                      uint32_t samples, kernels::Selection kernels);
@@ -38,19 +39,22 @@ class Trial {
   absl::StatusOr<StepTimes> Step();
 
   // What later steps add their times to; null: nothing. After the first step.
-  void SetProfile(graph::Profile* profile) { shards_->SetProfile(workload_.batch(), profile); }
+  void SetProfile(graph::Profile* profile) {
+    shards_->SetProfile(workload_.batch() / shard_count_, profile);
+  }
 
   const Workload& workload() const { return workload_; }
   Replica& replica() { return *replica_; }
   StepRunner& steps() { return *steps_; }
 
  private:
-  Trial(std::unique_ptr<Subject> subject, Workload workload)
-      : subject_(std::move(subject)), workload_(std::move(workload)) {}
+  Trial(std::unique_ptr<Subject> subject, Workload workload, int shard_count)
+      : subject_(std::move(subject)), workload_(std::move(workload)), shard_count_(shard_count) {}
 
   // Each refers to those above it.
   const std::unique_ptr<Subject> subject_;
   const Workload workload_;
+  const int shard_count_;  // that one step computes, one after another
   std::unique_ptr<Replica> replica_;
   std::unique_ptr<ShardRunner> shards_;
   const DebugSwitches debug_;

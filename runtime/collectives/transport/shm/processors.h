@@ -10,14 +10,15 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
-#include <limits>
 #include <span>
+
+#include "common/cpu_limit.h"
 
 namespace ringmaster::collectives::shm {
 
 struct Processors {
   static constexpr size_t kMost = 1024;  // as cpu_set_t
-  static constexpr uint64_t kNoLimit = std::numeric_limits<uint64_t>::max();
+  static constexpr uint64_t kNoLimit = CpuLimit::kNone;
 
   std::array<uint64_t, kMost / 64> allowed{};  // a bit for each
   // Processor time that the ranks of one control group share: how many whole processors' worth.
