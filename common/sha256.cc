@@ -23,6 +23,8 @@ Sha256::Sha256() : state_(std::make_unique<State>()) {
 }
 
 Sha256::~Sha256() = default;
+Sha256::Sha256(Sha256&&) noexcept = default;
+Sha256& Sha256::operator=(Sha256&&) noexcept = default;
 
 void Sha256::Update(std::span<const std::byte> bytes) {
   RM_CHECK(EVP_DigestUpdate(state_->context, bytes.data(), bytes.size()) == 1,
@@ -39,6 +41,11 @@ Sha256Digest Sha256::Finish() {
   RM_CHECK(EVP_DigestFinal_ex(state_->context, digest.data(), &length) == 1,
            "Sha256 finished twice");
   return digest;
+}
+
+void Sha256::Restart() {
+  // Without a name of the algorithm OpenSSL does not look it up again.
+  RM_CHECK(EVP_DigestInit_ex(state_->context, nullptr, nullptr) == 1, "SHA-256 restart failed");
 }
 
 Sha256Digest Sha256Of(std::string_view text) {

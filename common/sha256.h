@@ -15,17 +15,21 @@ namespace ringmaster {
 
 using Sha256Digest = std::array<uint8_t, 32>;
 
-// A running hash: Update any number of times, then Finish once.
+// A running hash: Update any number of times, then Finish once. Restart begins the next one in the
+// same memory, which takes a small part of the time that a new Sha256 does.
 class Sha256 {
  public:
   Sha256();
   ~Sha256();
-  Sha256(const Sha256&) = delete;
-  Sha256& operator=(const Sha256&) = delete;
+  // What was moved from may only be assigned to, or end.
+  Sha256(Sha256&&) noexcept;
+  Sha256& operator=(Sha256&&) noexcept;
 
   void Update(std::span<const std::byte> bytes);
   void Update(std::string_view text);
   Sha256Digest Finish();
+  // Forgets what it was given, finished or not.
+  void Restart();
 
  private:
   struct State;

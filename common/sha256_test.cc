@@ -18,6 +18,17 @@ TEST(Sha256Test, PiecewiseUpdatesGiveTheDigestOfTheWhole) {
   EXPECT_EQ(hash.Finish(), Sha256Of("abc"));
 }
 
+TEST(Sha256Test, RestartForgetsWhatCameBefore) {
+  Sha256 hash;
+  hash.Update("finished");
+  hash.Finish();
+  hash.Restart();
+  hash.Update("not finished");
+  hash.Restart();
+  hash.Update("abc");
+  EXPECT_EQ(hash.Finish(), Sha256Of("abc"));
+}
+
 // RFC 4231, test case 2.
 TEST(Sha256Test, HmacMatchesThePublishedTestCase) {
   EXPECT_EQ(Hex(HmacSha256("Jefe", "what do ya want for nothing?")),

@@ -1,6 +1,8 @@
 #include "runtime/data/dataset.h"
 
-#include <vector>
+#include <algorithm>
+#include <array>
+#include <span>
 
 #include <fmt/format.h>
 
@@ -13,9 +15,10 @@ namespace ringmaster::data {
 namespace {
 
 tensor::Shape Batched(size_t rows, const tensor::Shape& sample) {
-  std::vector<int64_t> dims{static_cast<int64_t>(rows)};
-  dims.insert(dims.end(), sample.dims().begin(), sample.dims().end());
-  return tensor::Shape(dims);
+  // In an array: every step asks.
+  std::array<int64_t, tensor::Shape::kMaxRank> dims{static_cast<int64_t>(rows)};
+  std::ranges::copy(sample.dims(), dims.begin() + 1);
+  return tensor::Shape(std::span(dims).first(static_cast<size_t>(sample.rank()) + 1));
 }
 
 absl::Status CheckSpec(const char* what, const tensor::Tensor& tensor,
@@ -54,18 +57,21 @@ absl::Status Dataset::Fill(std::span<const uint32_t> rows, tensor::Tensor& input
                            tensor::Tensor& labels) const {
   RM_RETURN_IF_ERROR(CheckSpec("inputs", inputs, format_.InputsOf(rows.size())));
   RM_RETURN_IF_ERROR(CheckSpec("labels", labels, format_.LabelsOf(rows.size())));
+  const uint32_t samples = size();
   for (const uint32_t row : rows) {
-    if (row >= size()) {
+    if (row >= samples) {
       return absl::InvalidArgumentError(
-          fmt::format("sample {} of a data set of {} was asked for", row, size()));
+          fmt::format("sample {} of a data set of {} was asked for", row, samples));
     }
   }
   char* input = static_cast<char*>(inputs.raw());
   int32_t* label = labels.data<int32_t>();
+  const size_t input_bytes = format_.input.bytes();
+  const int64_t label_count = format_.labels();
   for (const uint32_t row : rows) {
     CopySample(row, input, label);
-    input += format_.input.bytes();
-    label += format_.labels();
+    input += input_bytes;
+    label += label_count;
   }
   return absl::OkStatus();
 }

@@ -24,11 +24,11 @@ absl::Status SampleLedger::Append(uint64_t first, std::span<const uint32_t> samp
         "a step takes samples from position {}, but the next one is {}", first, next_position_));
   }
   const std::array<uint64_t, 2> place{first, samples.size()};
-  Sha256 hash;
-  hash.Update(std::as_bytes(std::span(head_)));
-  hash.Update(std::as_bytes(std::span(place)));
-  hash.Update(std::as_bytes(samples));
-  head_ = hash.Finish();
+  hash_.Restart();
+  hash_.Update(std::as_bytes(std::span(head_)));
+  hash_.Update(std::as_bytes(std::span(place)));
+  hash_.Update(std::as_bytes(samples));
+  head_ = hash_.Finish();
   next_position_ += samples.size();
   return absl::OkStatus();
 }

@@ -158,16 +158,15 @@ absl::Status Replica::Restore(const checkpoint::Checkpoint& checkpoint) {
   }
   const std::vector<TensorView> mine = Tensors();
   RM_ASSIGN_OR_RETURN(const std::vector<const TensorView*> found, FindAll(checkpoint, mine));
-  data::SampleLedger ledger = ledger_;
-  RM_RETURN_IF_ERROR(ledger.Restore(position, Text(metadata, kLedger)));
   Improvement improvement = improvement_;
   RM_RETURN_IF_ERROR(improvement.Restore(metadata));
+  // On an error it is as it was.
+  RM_RETURN_IF_ERROR(ledger_.Restore(position, Text(metadata, kLedger)));
   // From here on nothing fails. The views are of this object's own, mutable memory.
   for (size_t i = 0; i < mine.size(); ++i) {
     std::memcpy(const_cast<std::byte*>(mine[i].data.data()), found[i]->data.data(),
                 mine[i].data.size());
   }
-  ledger_ = ledger;
   step_ = step;
   loss_ = loss;
   evaluation_ = evaluation;

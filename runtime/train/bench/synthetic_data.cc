@@ -25,6 +25,8 @@ class SyntheticData final : public data::Dataset {
       : Dataset(format),
         distinct_(distinct),
         samples_(samples),
+        input_bytes_(format.input.bytes()),
+        label_count_(static_cast<size_t>(format.labels())),
         inputs_(tensor::Shape(Batched(distinct, format.input.shape)), format.input.dtype),
         labels_(static_cast<size_t>(distinct) * static_cast<size_t>(format.labels())) {
     if (inputs_.dtype() == tensor::DType::kI32) {
@@ -46,13 +48,14 @@ class SyntheticData final : public data::Dataset {
 
   void CopySample(uint32_t row, void* input, int32_t* labels) const override {
     const size_t place = row % distinct_;
-    const size_t bytes = format().input.bytes(), count = static_cast<size_t>(format().labels());
-    std::memcpy(input, static_cast<const char*>(inputs_.raw()) + place * bytes, bytes);
-    std::copy_n(labels_.data() + place * count, count, labels);
+    std::memcpy(input, static_cast<const char*>(inputs_.raw()) + place * input_bytes_,
+                input_bytes_);
+    std::copy_n(labels_.data() + place * label_count_, label_count_, labels);
   }
 
   const uint32_t distinct_;
   const uint32_t samples_;
+  const size_t input_bytes_, label_count_;  // of a sample
   tensor::Tensor inputs_;
   std::vector<int32_t> labels_;
 };
