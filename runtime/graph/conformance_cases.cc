@@ -102,6 +102,10 @@ ValueId MaxPoolEven(CaseBuilder& b) {
 ValueId MaxPoolWide(CaseBuilder& b) {
   return MaxPool2d(b.graph(), b.Distinct({2, 2, 4, 38}), {2, 2}, kHalf);
 }
+// Nine rows of four windows.
+ValueId MaxPoolRowsOfFour(CaseBuilder& b) {
+  return MaxPool2d(b.graph(), b.Distinct({3, 1, 6, 8}), {2, 2}, kHalf);
+}
 ValueId MaxPoolOverlapping(CaseBuilder& b) {
   return MaxPool2d(b.graph(), b.Distinct({1, 2, 5, 5}), {3, 3}, {{2, 2}, {1, 1}});
 }
@@ -533,6 +537,7 @@ const std::vector<Case>& ConformanceCases() {
       {"BatchMatMulTransposedBoth", BatchMatMulBoth},
       {"MaxPoolEven", MaxPoolEven},
       {"MaxPoolWide", MaxPoolWide},
+      {"MaxPoolRowsOfFour", MaxPoolRowsOfFour},
       {"MaxPoolOverlapping", MaxPoolOverlapping},
       {"MaxPoolOverlappingWide", MaxPoolOverlappingWide},
       {"AvgPoolEven", AvgPoolEven},

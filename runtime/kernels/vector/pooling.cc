@@ -28,18 +28,41 @@ inline __m256 InOrder(__m256 v) {
   return _mm256_castpd_ps(_mm256_permute4x64_pd(_mm256_castps_pd(v), 0xD8));
 }
 
-// Eight neighbouring windows, or as many as the row still has. Their columns lie in registers in
-// the order in which a shuffle of two registers leaves them: 0 1 4 5 2 3 6 7.
-class Windows {
+// The columns of eight windows lie in registers in the order in which a shuffle of two registers
+// leaves them: 0 1 4 5 2 3 6 7.
+struct Columns {
+  __m256 left, right;
+};
+
+// Two times four neighbouring windows, whose results lie side by side: what the second four see of
+// a row begins `apart` floats behind what the first do.
+class EightWindows {
  public:
-  explicit Windows(int64_t count)
+  explicit EightWindows(int64_t apart) : apart_(apart) {}
+
+  Columns Load(const float* row) const {
+    const __m256 low = _mm256_loadu_ps(row), high = _mm256_loadu_ps(row + apart_);
+    return {_mm256_shuffle_ps(low, high, 0x88), _mm256_shuffle_ps(low, high, 0xDD)};
+  }
+  void Store(float* row, const Columns& c) const {
+    _mm256_storeu_ps(row, _mm256_unpacklo_ps(c.left, c.right));
+    _mm256_storeu_ps(row + apart_, _mm256_unpackhi_ps(c.left, c.right));
+  }
+  __m256 LoadEach(const float* from) const { return InOrder(_mm256_loadu_ps(from)); }
+  void StoreEach(float* to, __m256 values) const { _mm256_storeu_ps(to, InOrder(values)); }
+
+ private:
+  const int64_t apart_;
+};
+
+// Fewer neighbouring windows.
+class FewWindows {
+ public:
+  explicit FewWindows(int64_t count)
       : all_(count),
         low_(std::min(kLane, 2 * count)),
         high_(std::max<int64_t>(0, 2 * count - kLane)) {}
 
-  struct Columns {
-    __m256 left, right;
-  };
   Columns Load(const float* row) const {
     const __m256 low = low_.Load(row), high = high_.Load(row + kLane);
     return {_mm256_shuffle_ps(low, high, 0x88), _mm256_shuffle_ps(low, high, 0xDD)};
@@ -70,15 +93,13 @@ class TwoByTwo : public VectorPrimitive {
  protected:
   explicit TwoByTwo(const tensor::Shape& x) : rows_(x.Product(0, 3) / 2), width_(x.dim(3) / 2) {}
 
-  // Calls body(windows, place in the output's row) for all windows of each row.
+  // Calls body(windows, row of the output, place in it) for all windows.
   template <typename Body>
   void ForWindows(const Body& body) const {
-    const Windows whole(kLane), rest(width_ % kLane);
-    device::ParallelFor(rows_, width_, [&](int64_t row) {
-      int64_t place = 0;
-      for (; place + kLane <= width_; place += kLane) body(whole, row, place);
-      if (place < width_) body(rest, row, place);
-    });
+    if (width_ >= kLane) return ForLongRows(body);
+    if (width_ == kLane / 2) return ForRowsOfFour(body);
+    device::ParallelFor(rows_, width_,
+                        [&](int64_t row) { body(FewWindows(width_), row, int64_t{0}); });
   }
 
   // Of an output's place, in the input: the row above, and how far the one below is.
@@ -87,13 +108,33 @@ class TwoByTwo : public VectorPrimitive {
 
   const int64_t rows_;   // of the output
   const int64_t width_;  // of such a row
+
+ private:
+  // The last eight of a row may begin among those before, and are made alike twice.
+  template <typename Body>
+  void ForLongRows(const Body& body) const {
+    const EightWindows windows(kLane);
+    device::ParallelFor(rows_, width_, [&](int64_t row) {
+      const int64_t last = width_ - kLane;
+      for (int64_t place = 0; place < last; place += kLane) body(windows, row, place);
+      body(windows, row, last);
+    });
+  }
+
+  template <typename Body>
+  void ForRowsOfFour(const Body& body) const {
+    const EightWindows windows(2 * below());
+    device::ParallelFor(rows_ / 2, 2 * width_,
+                        [&](int64_t pair) { body(windows, 2 * pair, int64_t{0}); });
+    if (rows_ % 2 == 1) body(FewWindows(width_), rows_ - 1, int64_t{0});
+  }
 };
 
 class MaxPoolKernel : public TwoByTwo {
  public:
   explicit MaxPoolKernel(const NodeSpec& node) : TwoByTwo(node.inputs[0].shape) {}
   void Run(const Arguments& a) override {
-    ForWindows([&](const Windows& windows, int64_t row, int64_t place) {
+    ForWindows([&](const auto& windows, int64_t row, int64_t place) {
       const float* x = a.in<float>(0) + Above(row, place);
       const auto above = windows.Load(x), below = windows.Load(x + this->below());
       windows.StoreEach(a.out<float>(0) + row * width_ + place,
@@ -107,7 +148,7 @@ class MaxPoolGradKernel : public TwoByTwo {
  public:
   explicit MaxPoolGradKernel(const NodeSpec& node) : TwoByTwo(node.inputs[0].shape) {}
   void Run(const Arguments& a) override {
-    ForWindows([&](const Windows& windows, int64_t row, int64_t place) {
+    ForWindows([&](const auto& windows, int64_t row, int64_t place) {
       const float* x = a.in<float>(0) + Above(row, place);
       float* dx = a.out<float>(0) + Above(row, place);
       const auto above = windows.Load(x), below = windows.Load(x + this->below());
