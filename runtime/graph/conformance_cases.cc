@@ -340,6 +340,10 @@ ValueId LossOfClasses(CaseBuilder& b) {
 ValueId LossOfSequences(CaseBuilder& b) {
   return SoftmaxCrossEntropy(b.graph(), b.Var({2, 5, 7}), b.Indices({2, 5}, 7)).loss;
 }
+// Eight rows at once, eight classes at once, and what is left of both.
+ValueId LossOfManyRows(CaseBuilder& b) {
+  return SoftmaxCrossEntropy(b.graph(), b.Var({17, 19}), b.Indices({17}, 19), 0.1).loss;
+}
 ValueId LossOfManyClasses(CaseBuilder& b) {
   return SoftmaxCrossEntropy(b.graph(), b.Var({5, 1003}), b.Indices({5}, 1003), 0.1).loss;
 }
@@ -601,6 +605,7 @@ const std::vector<Case>& ConformanceCases() {
       {"AttentionWideHeads", AttentionWideHeads},
       {"LossOfClasses", LossOfClasses},
       {"LossOfSequences", LossOfSequences},
+      {"LossOfManyRows", LossOfManyRows},
       {"LossOfManyClasses", LossOfManyClasses},
       {"LossSmoothed", LossSmoothed},
       {"LossOfManyLabels", LossOfManyLabels},
