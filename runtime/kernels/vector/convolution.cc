@@ -6,6 +6,7 @@
 #include <array>
 
 #include "runtime/device/parallel.h"
+#include "runtime/kernels/vector/direct_convolution.h"
 #include "runtime/kernels/vector/fit.h"
 #include "runtime/kernels/vector/lanes.h"
 #include "runtime/kernels/vector/parts.h"
@@ -376,6 +377,7 @@ std::unique_ptr<Primitive> Conv2d(const NodeSpec& node) {
                   node.attributes);
   if (!Takes(node, e)) return nullptr;
   if (auto winograd = WinogradConv2d(node)) return winograd;
+  if (auto direct = DirectConv2d(node)) return direct;
   return std::make_unique<Conv2dKernel>(e, node.inputs.size() == 3,
                                         node.attributes.Int("relu") != 0);
 }
@@ -395,6 +397,7 @@ std::unique_ptr<Primitive> Conv2dGradWeight(const NodeSpec& node) {
                   node.attributes);
   if (!Takes(node, e)) return nullptr;
   if (auto winograd = WinogradConv2dGradWeight(node)) return winograd;
+  if (auto direct = DirectConv2dGradWeight(node)) return direct;
   return std::make_unique<Conv2dGradWeightKernel>(e);
 }
 
