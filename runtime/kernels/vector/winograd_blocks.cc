@@ -39,12 +39,6 @@ constexpr int64_t kLeastGain = 2;
 constexpr int64_t kLeastTiles = 16;
 constexpr int64_t kMostWeightsOfATile = 4096;
 
-bool Pays(const BlockTiling& t) {
-  const int64_t tiles = t.count(), weights = t.seen.channels * t.made.channels;
-  return 9 * t.batch * t.made.height * t.made.width >= kLeastGain * kSquarePoints * tiles &&
-         tiles >= std::max(kLeastTiles, weights / kMostWeightsOfATile);
-}
-
 // Where the weights of windows lie: from one channel that is made to the next, and from one that is
 // seen to the next.
 struct WeightStrides {
@@ -206,14 +200,18 @@ std::optional<BlockTiling> BlockTilingOf(const NodeSpec& node, const tensor::Val
     return BlockImage{spec.shape.dim(1), spec.shape.dim(2), spec.shape.dim(3),
                       static_cast<int64_t>(spec.layout)};
   };
-  const BlockTiling tiling{x.shape.dim(0), image(x), image(y), window.h.padding, window.w.padding};
-  if (!Pays(tiling)) return std::nullopt;
-  return tiling;
+  return BlockTiling{x.shape.dim(0), image(x), image(y), window.h.padding, window.w.padding};
+}
+
+bool Pays(const BlockTiling& t) {
+  const int64_t tiles = t.count(), weights = t.seen.channels * t.made.channels;
+  return 9 * t.batch * t.made.height * t.made.width >= kLeastGain * kSquarePoints * tiles &&
+         tiles >= std::max(kLeastTiles, weights / kMostWeightsOfATile);
 }
 
 std::unique_ptr<Primitive> WinogradConv2dOfBlocks(const NodeSpec& node) {
   const auto tiling = BlockTilingOf(node, node.inputs[0], node.inputs[1].shape, node.outputs[0]);
-  if (!tiling) return nullptr;
+  if (!tiling || !Pays(*tiling)) return nullptr;
   // A bias says that no batch norm comes behind, but ReLU or max pooling at once. The result's
   // rounding, some 1e-6, then turns over more of them than sums of products do: VGG-16's gradient
   // was 2.3 times as far from the one in double as PyTorch's in f32, and twice is allowed.
@@ -230,6 +228,7 @@ std::unique_ptr<Primitive> WinogradConv2dGradInputOfBlocks(const NodeSpec& node)
   std::swap(tiling->seen, tiling->made);
   tiling->padding_down = 2 - tiling->padding_down;
   tiling->padding_across = 2 - tiling->padding_across;
+  if (!Pays(*tiling)) return nullptr;
   if (tiling->seen.lanes == 8) return std::make_unique<WinogradBlocksGradInputKernel<8>>(*tiling);
   return std::make_unique<WinogradBlocksGradInputKernel<16>>(*tiling);
 }

@@ -69,9 +69,11 @@ struct BlockTiling {
   }
 };
 
-// The tiling of a convolution's node; none where these kernels are not for it.
+// The tiling of a convolution's node; none where these kernels cannot compute it.
 std::optional<BlockTiling> BlockTilingOf(const NodeSpec& node, const tensor::ValueSpec& x,
                                          const tensor::Shape& weight, const tensor::ValueSpec& y);
+// Whether they are faster than oneDNN's for these tiles.
+bool Pays(const BlockTiling& tiling);
 
 // Transforms squares of images, kLanes channels each.
 template <int64_t kLanes>

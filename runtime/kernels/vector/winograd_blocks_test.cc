@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <memory>
+#include <string_view>
 #include <vector>
 
 #include <fmt/format.h>
@@ -85,6 +86,25 @@ TEST_F(WinogradBlocksTest, LeavesToOthersWhatItIsNotFor) {
           << node.op << " of " << ::testing::PrintToString(c);
     }
   }
+}
+
+// Of 5 x 5 pixels without padding the results fill a tile, but the gradient by the pixels
+// themselves hardly fills its four; with all that weights see it is the other way about.
+TEST_F(WinogradBlocksTest, JudgesTheInputsGradientByTheTilesOfItsOwn) {
+  const auto takes = [](const Convolution& c, std::string_view op) {
+    for (const Node& node : NodesOf(c)) {
+      if (node.op == op && node.inputs.size() == 2)
+        return node.Make(DType::kF32, Selection::kFastest, Layout::kBlocks8)->name() ==
+               "vector/winograd";
+    }
+    ADD_FAILURE() << "no " << op;
+    return false;
+  };
+  const Convolution without{32, 16, 16, 5, 5, 3, 0}, with{32, 16, 16, 3, 3, 3, 2};
+  EXPECT_TRUE(takes(without, "conv2d_grad_weight"));
+  EXPECT_FALSE(takes(without, "conv2d_grad_input"));
+  EXPECT_FALSE(takes(with, "conv2d_grad_weight"));
+  EXPECT_TRUE(takes(with, "conv2d_grad_input"));
 }
 
 TEST_F(WinogradBlocksTest, LeavesToOthersWhatHasABias) {

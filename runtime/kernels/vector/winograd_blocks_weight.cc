@@ -117,7 +117,7 @@ class WinogradBlocksGradWeightKernel : public VectorPrimitive {
 
 std::unique_ptr<Primitive> WinogradConv2dGradWeightOfBlocks(const NodeSpec& node) {
   const auto tiling = BlockTilingOf(node, node.inputs[0], node.outputs[0].shape, node.inputs[1]);
-  if (!tiling) return nullptr;
+  if (!tiling || !Pays(*tiling)) return nullptr;
   if (tiling->seen.lanes == 8) return std::make_unique<WinogradBlocksGradWeightKernel<8>>(*tiling);
   return std::make_unique<WinogradBlocksGradWeightKernel<16>>(*tiling);
 }
