@@ -24,19 +24,24 @@ bool HasBlocksOnly(const NodeSpec& node);
 // The same, and all inputs and outputs are f32.
 bool LiesInBlocks(const NodeSpec& node);
 
-// Walks over an image [N, C, H, W] in blocks eight channels at a time, which are a vector's lanes.
-class LaneWalk {
- public:
-  static constexpr int64_t kLanes = 8;
+// Whether a walk over all pixels should take sixteen channels at a time: where so many lie side by
+// side, walks over eight touch each line of the cache twice. Not where threads would then find
+// nothing to do.
+bool WalksSixteen(const tensor::ValueSpec& image);
 
-  explicit LaneWalk(const tensor::ValueSpec& image)
+// Walks over an image [N, C, H, W] in blocks, as many channels at a time, which are eight or, of
+// blocks that have them, sixteen.
+template <int64_t kLanes>
+class ChannelWalk {
+ public:
+  explicit ChannelWalk(const tensor::ValueSpec& image)
       : batch_(image.shape.dim(0)),
         channels_(image.shape.dim(1)),
         plane_(image.shape.dim(2) * image.shape.dim(3)),
         block_(static_cast<int64_t>(image.layout)) {}
 
   int64_t batch() const { return batch_; }
-  int64_t groups() const { return channels_ / kLanes; }  // of eight channels
+  int64_t groups() const { return channels_ / kLanes; }  // of kLanes channels
   int64_t plane() const { return plane_; }
   int64_t step() const { return block_; }  // floats from one pixel to the next
 
@@ -65,6 +70,9 @@ class LaneWalk {
  private:
   int64_t batch_, channels_, plane_, block_;
 };
+
+// The channels of a vector.
+using LaneWalk = ChannelWalk<8>;
 
 }  // namespace ringmaster::kernels::vector
 

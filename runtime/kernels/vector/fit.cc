@@ -50,6 +50,12 @@ bool HasBlocksOnly(const NodeSpec& node) {
          std::ranges::all_of(node.outputs, is_alike);
 }
 
+bool WalksSixteen(const tensor::ValueSpec& image) {
+  constexpr int64_t kSixteen = 16;
+  return image.layout == tensor::Layout::kBlocks16 &&
+         image.shape.dim(1) / kSixteen >= device::ThreadCount();
+}
+
 bool LiesInBlocks(const NodeSpec& node) {
   return FitsInAnyLayout(node) && HasBlocksOnly(node);
 }

@@ -4,6 +4,7 @@
 #include <immintrin.h>
 
 #include "runtime/kernels/vector/blocks.h"
+#include "runtime/kernels/vector/lanes.h"
 
 #pragma GCC target("avx2,fma")
 
@@ -25,13 +26,11 @@ class MaxPoolGradBlocksKernel : public VectorPrimitive {
 
   void Run(const Arguments& a) override {
     const int64_t groups = image_.groups();
-    device::ParallelFor(image_.batch() * groups, image_.plane() * LaneWalk::kLanes,
-                        [&](int64_t task) {
-                          const int64_t n = task / groups, group = task % groups;
-                          const int64_t at = image_.Begin(n, group);
-                          Plane(a.in<float>(0) + at, a.in<float>(1) + result_.Begin(n, group),
-                                a.out<float>(0) + at);
-                        });
+    device::ParallelFor(image_.batch() * groups, image_.plane() * kLane, [&](int64_t task) {
+      const int64_t n = task / groups, group = task % groups;
+      const int64_t at = image_.Begin(n, group);
+      Plane(a.in<float>(0) + at, a.in<float>(1) + result_.Begin(n, group), a.out<float>(0) + at);
+    });
   }
 
  private:

@@ -2,6 +2,7 @@
 #include <immintrin.h>
 
 #include "runtime/kernels/vector/blocks.h"
+#include "runtime/kernels/vector/lanes.h"
 
 #pragma GCC target("avx2,fma")
 
@@ -18,11 +19,11 @@ class ChannelSumsKernel : public VectorPrimitive {
       __m256d low = _mm256_setzero_pd(), high = low;
       walk_.ForPixels(group, [&](int64_t at) {
         low = _mm256_add_pd(low, _mm256_cvtps_pd(_mm_loadu_ps(x + at)));
-        high = _mm256_add_pd(high, _mm256_cvtps_pd(_mm_loadu_ps(x + at + LaneWalk::kLanes / 2)));
+        high = _mm256_add_pd(high, _mm256_cvtps_pd(_mm_loadu_ps(x + at + kLane / 2)));
       });
-      float* sums = a.out<float>(0) + group * LaneWalk::kLanes;
+      float* sums = a.out<float>(0) + group * kLane;
       _mm_storeu_ps(sums, _mm256_cvtpd_ps(low));
-      _mm_storeu_ps(sums + LaneWalk::kLanes / 2, _mm256_cvtpd_ps(high));
+      _mm_storeu_ps(sums + kLane / 2, _mm256_cvtpd_ps(high));
     });
   }
 
