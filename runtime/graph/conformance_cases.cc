@@ -301,6 +301,22 @@ ValueId BatchNormAgain(CaseBuilder& b) {
 ValueId BatchNormPlusAgain(CaseBuilder& b) {
   return NormAgain(b, {3, 2, 4, 4}, true);
 }
+// As FuseResidualGrad makes it, seen in the same way. dx and daddend, of one shape, are summed.
+ValueId NormAddReluGrad(CaseBuilder& b, bool second) {
+  const Shape shape{4, 3, 3, 5}, channels{3};
+  std::vector<ValueId> inputs = {b.Fixed(shape),       b.Fixed(channels), b.Fixed(channels),
+                                 b.Positive(channels), b.Fixed(shape),    b.Fixed(shape)};
+  if (second) inputs.push_back(b.Fixed(shape));
+  Graph& g = b.graph();
+  const auto made = g.Add("batch_norm_add_relu_grad", {{"epsilon", 1e-5}}, inputs, 4, "grad");
+  return Multiply(g, b.Var(shape), Add(g, made[0], made[3]));
+}
+ValueId BatchNormAddReluGrad(CaseBuilder& b) {
+  return NormAddReluGrad(b, false);
+}
+ValueId BatchNormAddReluGradOfTwo(CaseBuilder& b) {
+  return NormAddReluGrad(b, true);
+}
 ValueId BatchNormInferenceCase(CaseBuilder& b) {
   return BatchNormInference(b.graph(), b.Var({4, 3, 2, 3}), b.Var({3}), b.Var({3}), b.Fixed({3}),
                             b.Positive({3}), 1e-5);
@@ -445,6 +461,14 @@ ValueId ResidualBlockWith(CaseBuilder& b, ValueId (*norm_of)(CaseBuilder& b, Val
 }
 ValueId ResidualBlock(CaseBuilder& b) {
   return ResidualBlockWith(b, NormOf);
+}
+// Whose result two nodes read.
+ValueId ResidualBlockReadTwice(CaseBuilder& b) {
+  Graph& g = b.graph();
+  const ValueId x = Conv2d(g, b.Var({1, 64, 4, 2}), b.Var({64, 64, 3, 3}), ValueId{}, kSame3);
+  const ValueId y = Conv2d(g, x, b.Var({64, 64, 3, 3}), ValueId{}, kSame3);
+  const ValueId sum = Relu(g, Add(g, NormOf(b, y), x));
+  return Add(g, MaxPool2d(g, sum, {2, 2}, kHalf), AvgPool2d(g, sum, {2, 2}, kHalf));
 }
 ValueId SynchronisedResidualBlock(CaseBuilder& b) {
   return ResidualBlockWith(b, SynchronisedNormOf);
@@ -594,6 +618,8 @@ const std::vector<Case>& ConformanceCases() {
       {"BatchNormFeatures", BatchNormFeatures},
       {"BatchNormAgain", BatchNormAgain},
       {"BatchNormPlusAgain", BatchNormPlusAgain},
+      {"BatchNormAddReluGrad", BatchNormAddReluGrad},
+      {"BatchNormAddReluGradOfTwo", BatchNormAddReluGradOfTwo},
       {"BatchNormInference", BatchNormInferenceCase},
       {"LayerNormRows", LayerNormRows},
       {"LayerNormSequences", LayerNormSequences},
@@ -630,6 +656,7 @@ const std::vector<Case>& ConformanceCases() {
       {"LinearWideThenRelu", LinearWideThenRelu},
       {"LinearWithoutBiasThenRelu", LinearWithoutBiasThenRelu},
       {"ResidualBlock", ResidualBlock},
+      {"ResidualBlockReadTwice", ResidualBlockReadTwice},
       {"SynchronisedResidualBlock", SynchronisedResidualBlock},
       {"DenseBlock", DenseBlock},
       {"OddChannels", OddChannels},

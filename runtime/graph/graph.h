@@ -42,7 +42,8 @@ using tensor::ValueSpec;
 struct OpDefinition;
 
 // A node's attribute that says how its first output lies in memory: a tensor::Layout as an integer.
-// Absent: row-major, as all other outputs are. Models leave it to passes/choose_layouts.cc.
+// Absent: row-major, as all other outputs are
+// whose op does not say otherwise. Models leave it to passes/choose_layouts.cc.
 inline constexpr std::string_view kLayoutAttribute = "layout";
 
 // Names a value of one graph. Default-constructed: no value.

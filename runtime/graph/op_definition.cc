@@ -19,6 +19,7 @@ constexpr std::array kOps = {
     &kBatchMatMul,
     &kBatchMoments,
     &kBatchNorm,
+    &kBatchNormAddReluGrad,
     &kBatchNormAgain,
     &kBatchNormGrad,
     &kBatchNormInference,

@@ -48,6 +48,8 @@ constexpr std::array kLines = {
     OneDnnThen("batch_matmul", onednn::BatchMatMul, reference::BatchMatMul),
     VectorThen("batch_moments", vector::BatchMoments, reference::BatchMoments),
     VectorThen("batch_norm", vector::BatchNorm, reference::BatchNorm),
+    VectorThen("batch_norm_add_relu_grad", vector::BatchNormAddReluGrad,
+               reference::BatchNormAddReluGrad),
     VectorThen("batch_norm_again", vector::BatchNormAgain, reference::BatchNormAgain),
     VectorThen("batch_norm_grad", vector::BatchNormGrad, reference::BatchNormGrad),
     Only("batch_norm_inference", reference::BatchNormInference),

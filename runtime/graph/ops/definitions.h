@@ -14,6 +14,7 @@ extern const OpDefinition kAvgPool2dGrad;
 extern const OpDefinition kBatchMatMul;
 extern const OpDefinition kBatchMoments;
 extern const OpDefinition kBatchNorm;
+extern const OpDefinition kBatchNormAddReluGrad;
 extern const OpDefinition kBatchNormAgain;
 extern const OpDefinition kBatchNormGrad;
 extern const OpDefinition kBatchNormInference;

@@ -116,6 +116,19 @@ Specs InferNormGrad(const InferContext& context) {
   return std::vector{context.inputs[0], context.inputs[1], context.inputs[1]};
 }
 
+// dx, dgamma, dbeta and the addend's gradient from (x, gamma, mean, variance, y, dy[, dy2]).
+Specs InferBatchNormAddReluGrad(const InferContext& context) {
+  constexpr size_t kLeast = 6;
+  const size_t count = context.inputs.size();
+  if (count != kLeast && count != kLeast + 1) return Misfit("takes 6 or 7 inputs");
+  RM_RETURN_IF_ERROR(CheckReal(context, count, count));
+  RM_RETURN_IF_ERROR(CheckEpsilon(context));
+  const Shape& x = context.inputs[0].shape;
+  static constexpr const char* kNames[] = {"y", "dy", "dy2"};
+  for (size_t i = 4; i < count; ++i) RM_RETURN_IF_ERROR(CheckShape(context, i, x, kNames[i - 4]));
+  return std::vector{context.inputs[0], context.inputs[1], context.inputs[1], context.inputs[0]};
+}
+
 void SetAll(GradientContext& c, std::span<const ValueId> gradients) {
   for (int i = 0; i < 3; ++i) {
     if (c.Needs(i)) c.SetGradient(i, gradients[static_cast<size_t>(i)]);
@@ -180,6 +193,11 @@ constinit const OpDefinition kBatchNormAgain{"batch_norm_again", 1, InferBatchNo
 // (x, gamma, mean, variance, dy), or with the attribute "relu", where dy is the gradient of the
 // positive part, (x, gamma, mean, variance, dy, beta).
 constinit const OpDefinition kBatchNormGrad{"batch_norm_grad", 3, InferNormGrad, nullptr};
+// From (x, gamma, mean, variance, y, dy[, dy2]), where y is the positive part of a batch norm's
+// result plus an addend and dy (or the sum of both) its gradient: dx, dgamma, dbeta, and the
+// addend's gradient. passes/fuse_residual_grad.cc makes nodes of this kind.
+constinit const OpDefinition kBatchNormAddReluGrad{"batch_norm_add_relu_grad", 4,
+                                                   InferBatchNormAddReluGrad, nullptr};
 // Each channel's sum, sum of squares, and the count of what was added: a shard's part of
 // batch_statistics.
 constinit const OpDefinition kBatchMoments{"batch_moments", 1, InferBatchMoments, nullptr};

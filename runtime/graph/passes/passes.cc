@@ -11,7 +11,8 @@ Graph Optimise(const Graph& graph, const CompileOptions& options) {
     now = FuseRelu(now);
   }
   if (options.kernels == kernels::Selection::kReference) return now;
-  return ChooseLayouts(now, options.images, options.kernels);
+  now = ChooseLayouts(now, options.images, options.kernels);
+  return options.optimise ? FuseResidualGrad(now, options.kernels) : now;
 }
 
 }  // namespace ringmaster::graph

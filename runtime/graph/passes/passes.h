@@ -42,6 +42,11 @@ Graph FuseRelu(const Graph& graph);
 // convolutions that are so small that a kernel of ours beats the library's.
 Graph ChooseLayouts(const Graph& graph, tensor::Layout layout, kernels::Selection selection);
 
+// The gradient of a residual block's end, ReLU of a batch norm's result plus what went around it:
+//   relu_grad, batch_norm_grad -> batch_norm_add_relu_grad
+// in one pass over memory where it was one each, for images in blocks, after ChooseLayouts.
+Graph FuseResidualGrad(const Graph& graph, kernels::Selection selection);
+
 // All of them that the options ask for, in the order in which each helps the next. The reference
 // kernels know no layouts.
 Graph Optimise(const Graph& graph, const CompileOptions& options);

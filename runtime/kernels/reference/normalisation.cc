@@ -186,6 +186,30 @@ using BatchNormGradKernel = BatchNormGradKernelOf<T, true>;
 template <typename T>
 using BatchNormInferenceGradKernel = BatchNormGradKernelOf<T, false>;
 
+// (x, gamma, mean, variance, y, dy[, dy2]) -> (dx, dgamma, dbeta, daddend), of which the last is
+// what the positive part y lets pass, and the gradient of the batch norm before it, too.
+template <typename T>
+class BatchNormAddReluGradKernel : public BatchNormGradKernel<T> {
+ public:
+  explicit BatchNormAddReluGradKernel(const NodeSpec& node)
+      : BatchNormGradKernel<T>(node),
+        elements_(InShape(node, 0).elements()),
+        has_second_(node.inputs.size() == 7) {}
+
+  void Run(const Arguments& a) override {
+    const T *y = a.in<T>(4), *dy = a.in<T>(5), *second = has_second_ ? a.in<T>(6) : nullptr;
+    T* passed = a.out<T>(3);
+    for (int64_t i = 0; i < elements_; ++i)
+      passed[i] = ReluGradBody()(y[i], second != nullptr ? dy[i] + second[i] : dy[i]);
+    const void* inputs[] = {a.inputs[0], a.inputs[1], a.inputs[2], a.inputs[3], passed};
+    BatchNormGradKernel<T>::Run({inputs, a.outputs, a.scratch, a.context});
+  }
+
+ private:
+  const int64_t elements_;
+  const bool has_second_;
+};
+
 // x -> what a shard adds to batch_statistics' sums: of each channel the elements, then their
 // squares, then their number. In double the cancellation of a variance made of them loses less than
 // x has lost by being rounded to a float, wherever its mean lies.
@@ -391,6 +415,9 @@ std::unique_ptr<Primitive> BatchMoments(const NodeSpec& node) {
 }
 std::unique_ptr<Primitive> BatchNorm(const NodeSpec& node) {
   return MakeReal<BatchNormKernel>(node);
+}
+std::unique_ptr<Primitive> BatchNormAddReluGrad(const NodeSpec& node) {
+  return MakeReal<BatchNormAddReluGradKernel>(node);
 }
 std::unique_ptr<Primitive> BatchNormAgain(const NodeSpec& node) {
   return MakeReal<BatchNormAgainKernel>(node);

@@ -21,6 +21,7 @@ std::unique_ptr<Primitive> AvgPool2dGrad(const NodeSpec& node);
 std::unique_ptr<Primitive> BatchMatMul(const NodeSpec& node);
 std::unique_ptr<Primitive> BatchMoments(const NodeSpec& node);
 std::unique_ptr<Primitive> BatchNorm(const NodeSpec& node);
+std::unique_ptr<Primitive> BatchNormAddReluGrad(const NodeSpec& node);
 std::unique_ptr<Primitive> BatchNormAgain(const NodeSpec& node);
 std::unique_ptr<Primitive> BatchNormGrad(const NodeSpec& node);
 std::unique_ptr<Primitive> BatchNormInference(const NodeSpec& node);

@@ -12,6 +12,7 @@ namespace ringmaster::kernels::vector {
 // Null where the node's images do not lie in blocks.
 std::unique_ptr<Primitive> BatchMomentsOfBlocks(const NodeSpec& node);
 std::unique_ptr<Primitive> BatchNormOfBlocks(const NodeSpec& node);
+std::unique_ptr<Primitive> BatchNormAddReluGradOfBlocks(const NodeSpec& node);
 std::unique_ptr<Primitive> BatchNormAgainOfBlocks(const NodeSpec& node);
 std::unique_ptr<Primitive> BatchNormGradOfBlocks(const NodeSpec& node);
 std::unique_ptr<Primitive> BatchNormSumsOfBlocks(const NodeSpec& node);

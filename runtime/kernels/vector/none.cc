@@ -12,6 +12,9 @@ std::unique_ptr<Primitive> BatchMoments(const NodeSpec&) {
 std::unique_ptr<Primitive> BatchNorm(const NodeSpec&) {
   return nullptr;
 }
+std::unique_ptr<Primitive> BatchNormAddReluGrad(const NodeSpec&) {
+  return nullptr;
+}
 std::unique_ptr<Primitive> BatchNormAgain(const NodeSpec&) {
   return nullptr;
 }

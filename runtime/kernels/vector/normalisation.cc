@@ -310,6 +310,10 @@ std::unique_ptr<Primitive> BatchNormAgain(const NodeSpec& node) {
   return std::make_unique<BatchNormAgainKernel>(node);
 }
 
+std::unique_ptr<Primitive> BatchNormAddReluGrad(const NodeSpec& node) {
+  return BatchNormAddReluGradOfBlocks(node);
+}
+
 std::unique_ptr<Primitive> BatchNormGrad(const NodeSpec& node) {
   if (!HasRuns(node)) return BatchNormGradOfBlocks(node);
   return std::make_unique<BatchNormGradKernel>(node);

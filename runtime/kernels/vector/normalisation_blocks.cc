@@ -345,6 +345,50 @@ class BatchNormGradBlocksKernel : public GradBlocksKernel<kLanes> {
   const bool relu_;
 };
 
+// (x, gamma, mean, variance, y, dy[, dy2]) -> (dx, dgamma, dbeta, daddend): what passes where y is
+// positive is written once and, for dx, found in the cache.
+template <int64_t kLanes>
+class BatchNormAddReluGradBlocksKernel : public GradBlocksKernel<kLanes> {
+ public:
+  explicit BatchNormAddReluGradBlocksKernel(const NodeSpec& node)
+      : GradBlocksKernel<kLanes>(node), has_second_(node.inputs.size() == 7) {}
+
+  // Whatever lies there by dx: the sums of a group come first. All but x, which is read once more,
+  // by the addend's gradient.
+  bool MayOverwrite(int input, int output) const override {
+    return (output == 0 && input == 0) || ((output == 0 || output == 3) && input >= 4);
+  }
+
+  void Run(const Arguments& a) override {
+    const float *y = a.in<float>(4), *dy = a.in<float>(5);
+    float* passed = a.out<float>(3);
+    const auto again = [passed](int64_t at, Lanes /*value*/) { return Lanes::Load(passed + at); };
+    const auto pass = [y, passed](int64_t at, Lanes gradient) {
+      const Lanes d = WherePositive(Lanes::Load(y + at), gradient);
+      d.Store(passed + at);
+      return d;
+    };
+    this->walk_.ForGroups([&](int64_t group) {
+      if (has_second_) {
+        const auto first = [&, dy2 = a.in<float>(6)](int64_t at, Lanes /*value*/) {
+          return pass(at, Lanes::Load(dy + at) + Lanes::Load(dy2 + at));
+        };
+        this->RunGroup(a, group, first, again);
+      } else {
+        const auto first = [&](int64_t at, Lanes /*value*/) {
+          return pass(at, Lanes::Load(dy + at));
+        };
+        this->RunGroup(a, group, first, again);
+      }
+    });
+  }
+
+ private:
+  using typename BlocksKernel<kLanes>::Lanes;
+
+  const bool has_second_;
+};
+
 template <template <int64_t> class Kernel>
 std::unique_ptr<Primitive> Make(const NodeSpec& node) {
   if (WalksSixteen(node.inputs[0])) return std::make_unique<Kernel<16>>(node);
@@ -376,6 +420,11 @@ std::unique_ptr<Primitive> BatchNormOfBlocks(const NodeSpec& node) {
 std::unique_ptr<Primitive> BatchNormAgainOfBlocks(const NodeSpec& node) {
   if (!LiesInBlocks(node)) return nullptr;
   return Make<BatchNormAgainBlocksKernel>(node);
+}
+
+std::unique_ptr<Primitive> BatchNormAddReluGradOfBlocks(const NodeSpec& node) {
+  if (!LiesInBlocks(node)) return nullptr;
+  return Make<BatchNormAddReluGradBlocksKernel>(node);
 }
 
 std::unique_ptr<Primitive> BatchNormGradOfBlocks(const NodeSpec& node) {

@@ -35,6 +35,10 @@ const std::vector<NormNode> kNodes = {
     {"batch_norm_again", true, {true, false, false, false, false, true}, {true}},
     {"batch_norm_grad", false, {true, false, false, false, true}, {true, false, false}},
     {"batch_norm_grad", true, {true, false, false, false, true, false}, {true, false, false}},
+    {"batch_norm_add_relu_grad",
+     false,
+     {true, false, false, false, true, true, true},
+     {true, false, false, true}},
 };
 
 class NormalisationBlocksTest : public ::testing::Test {
@@ -74,8 +78,7 @@ class NormalisationBlocksTest : public ::testing::Test {
       std::memcpy(memory.emplace_back(spec.bytes()).data(), values.data(), spec.bytes());
       in.push_back(memory.back().data());
     }
-    for (const ValueSpec& spec : outputs)
-      out.push_back(memory.emplace_back(spec.bytes()).data());
+    for (const ValueSpec& spec : outputs) out.push_back(memory.emplace_back(spec.bytes()).data());
     if (in_place) out[0] = memory[0].data();
     primitive->Run({in.data(), out.data(), nullptr, nullptr});
     std::vector<std::vector<float>> results;

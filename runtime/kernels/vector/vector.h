@@ -17,6 +17,7 @@ namespace ringmaster::kernels::vector {
 std::unique_ptr<Primitive> Add(const NodeSpec& node);
 std::unique_ptr<Primitive> BatchMoments(const NodeSpec& node);
 std::unique_ptr<Primitive> BatchNorm(const NodeSpec& node);
+std::unique_ptr<Primitive> BatchNormAddReluGrad(const NodeSpec& node);
 std::unique_ptr<Primitive> BatchNormAgain(const NodeSpec& node);
 std::unique_ptr<Primitive> BatchNormGrad(const NodeSpec& node);
 std::unique_ptr<Primitive> BatchNormSums(const NodeSpec& node);
