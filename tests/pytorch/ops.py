@@ -67,6 +67,18 @@ def normalise(node, x, gamma, beta, mean, variance, addend=0):
     return functional.relu(y) if node.get("relu") else y
 
 
+def batch_norm_add_relu_grad(node, x, gamma, mean, variance, y, *gradients):
+    """With statistics that need not be those of x, as the case has them: by the formula."""
+    across = [0, *range(2, x.dim())]
+    mean, variance, gamma = (values.reshape(-1, *[1] * (x.dim() - 2)) for values in (mean, variance, gamma))
+    rstd = 1 / torch.sqrt(variance + node["epsilon"])
+    normal = (x - mean) * rstd
+    passed = sum(gradients) * (y > 0)
+    along = passed * normal
+    dx = gamma * rstd * (passed - passed.mean(across, keepdim=True) - normal * along.mean(across, keepdim=True))
+    return dx, along.sum(across), passed.sum(across), passed
+
+
 OPS = {
     "adaptive_avg_pool2d": lambda node, x: functional.adaptive_avg_pool2d(x, node["size"]),
     "add": lambda node, a, b: a + b,
@@ -74,6 +86,7 @@ OPS = {
     "batch_matmul": batch_matmul,
     "batch_moments": batch_moments,
     "batch_norm": lambda node, x, gamma, beta: functional.batch_norm(x, None, None, gamma, beta, training=True, eps=node["epsilon"]),
+    "batch_norm_add_relu_grad": batch_norm_add_relu_grad,
     "batch_norm_again": normalise,
     "batch_norm_inference": lambda node, x, gamma, beta, mean, variance: functional.batch_norm(x, mean, variance, gamma, beta, eps=node["epsilon"]),
     "batch_norm_synchronised": normalise,
