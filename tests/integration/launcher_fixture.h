@@ -73,10 +73,10 @@ class LauncherFixture : public ::testing::Test {
     const std::string& pod_uid_;
   };
 
-  // Of launchers, which may be killed before they remove what is theirs.
-  const TemporaryFolder temporary_ = TemporaryFolder::Make().value();
   void LetGo();
 
+  // Of launchers, which may be killed before they remove what is theirs.
+  const TemporaryFolder temporary_ = TemporaryFolder::Make().value();
   std::mutex mutex_;
   std::condition_variable changed_;
   std::atomic<rendezvous::Server*> storing_{nullptr};  // server_, for its own threads
