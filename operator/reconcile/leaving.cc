@@ -8,9 +8,9 @@ namespace ringmaster::reconcile {
 namespace {
 
 // Whether it is still in its place: how it failed is told by the incident that takes it from there,
-// which may wait a moment for what caused it.
+// which may wait a moment for what caused it. After the result nobody's failure is one.
 bool AwaitsIncident(const Pass& pass, const WorkerView& view) {
-  return !pass.spec.suspend &&
+  return !pass.status.result && !pass.spec.suspend &&
          std::any_of(pass.slots.begin(), pass.slots.end(), [&](const Slot& slot) {
            return slot.pod != nullptr && slot.pod->uid == view.pod_uid;
          });

@@ -102,6 +102,25 @@ TEST(LeavingTest, AWorkerThatWroteItsShardIsNotKeptForOneThatCouldNot) {
   EXPECT_THAT(Reconcile(observed).let_go, ElementsAre(UidOf(observed, 1)));
 }
 
+TEST(LeavingTest, AWorkerThatStaysForTheWordsOfOthersIsNotLostForItsSilence) {
+  Observed observed = Training(2);
+  Finish(observed, 0);
+  End(observed, 0);
+  observed.now += 2 * observed.settings.reconnect_timeout;
+  View(observed, 1).last_heard = observed.now;
+  const Decision decision = Reconcile(observed);
+  EXPECT_FALSE(observed.job.status->restarts || (decision.status && decision.status->restarts));
+  EXPECT_THAT(CreatedPods(decision), IsEmpty());
+  EXPECT_THAT(decision.let_go, IsEmpty());
+}
+
+TEST(LeavingTest, AWorkerThatFailsAfterTheResultIsNotKept) {
+  Observed observed = Training(2);
+  observed.job.status->result = v1::TrainingResult{.weights_sha256 = "5f1c"};
+  End(observed, 1, 1);
+  EXPECT_THAT(Reconcile(observed).let_go, ElementsAre(UidOf(observed, 1)));
+}
+
 TEST(LeavingTest, AWorkerThatHasFailedIsNotKeptFromBeingReplaced) {
   Observed observed = Training(2);
   Write(observed, 1, 50);

@@ -105,6 +105,8 @@ std::optional<Time> LostSince(Pass& pass, const Slot& slot) {
   if (pod.phase == PodPhase::kFailed) return EndedAt(pass, slot, pass.now);
   if (pod.deleting || pod.phase == PodPhase::kUnknown) return pass.now;
   if (RefusedForKernels(pass, slot)) return pass.now;
+  // It has ended and says nothing more, but its stream still stands.
+  if (slot.view != nullptr && slot.view->leaving) return std::nullopt;
   return SilentLoss(pass, slot);
 }
 

@@ -279,9 +279,11 @@ void Registry::Detach(StreamId id, const std::string& why, Keys* changed) {
   Worker* worker = WorkerOf(*stream);
   if (worker != nullptr && worker->stream == id) {
     worker->stream = 0;
+    // One that was leaving said its last when it closed its side: only now is it away.
+    if (worker->view.leaving || !worker->view.disconnected_at)
+      worker->view.disconnected_at = clock_.Now();
     worker->view.connected = false;
     worker->view.leaving = false;
-    if (!worker->view.disconnected_at) worker->view.disconnected_at = clock_.Now();
     changed->insert(stream->identity->job);
     log::Info(
         "worker disconnected",

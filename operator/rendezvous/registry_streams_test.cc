@@ -170,6 +170,16 @@ TEST_F(RegistryTest, WaitsNoMoreForAWorkerWhoseStreamBrokeMeanwhile) {
   EXPECT_TRUE(View("u0").leaving);
 }
 
+TEST_F(RegistryTest, CountsAWorkerThatWasToBeLetGoAsAwayOnlySinceItsStreamBroke) {
+  const Line line = Join("u0");
+  Say(line, MakeExited(0));
+  registry_.HalfClosed(line.id);
+  Pass(seconds(60));
+  const Time before = clock_.Now();
+  registry_.Closed(line.id);
+  EXPECT_GE(View("u0").disconnected_at, before);
+}
+
 TEST_F(RegistryTest, EndsAtOnceTheStreamOfAWorkerThatStopsSpeakingBeforeItsProgramHasEnded) {
   const Line line = Join("u0");
   registry_.HalfClosed(line.id);
