@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <iterator>
 #include <map>
 #include <set>
 #include <string>
@@ -95,8 +96,12 @@ std::vector<int> AllOf(std::span<const Core> cores) {
 
 std::vector<Core> ReadCores(std::span<const int> allowed, const std::filesystem::path& system) {
   std::set<int> left(allowed.begin(), allowed.end());
-  if (const auto online = ReadList(system / "cpu" / "online"))
-    std::erase_if(left, [&](int cpu) { return !std::ranges::binary_search(*online, cpu); });
+  if (const auto online = ReadList(system / "cpu" / "online")) {
+    std::set<int> there;
+    std::ranges::set_intersection(left, *online, std::inserter(there, there.end()));
+    // A container may be shown another machine's list than the one that its processors are in.
+    if (!there.empty()) left = std::move(there);
+  }
   const std::map<int, int> domains = ReadDomains(system / "node");
   std::vector<Core> cores;
   while (!left.empty()) {

@@ -18,8 +18,8 @@ struct Core {
 };
 
 // The cores that `allowed` (ascending) makes up, by domain and then by first processor. A processor
-// that is offline is left out; one of which nothing is known is a core of its own, in domain 0.
-// Reads `system`, which is another folder in tests.
+// that is offline is left out, unless all would be; one of which nothing is known is a core of its
+// own, in domain 0. Reads `system`, which is another folder in tests.
 std::vector<Core> ReadCores(std::span<const int> allowed,
                             const std::filesystem::path& system = "/sys/devices/system");
 

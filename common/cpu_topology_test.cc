@@ -80,6 +80,12 @@ TEST_F(MachineTest, LeavesOutWhatIsOffline) {
               ElementsAre(Core{{0, 4}, 0}, Core{{1}, 0}, Core{{2, 6}, 1}, Core{{3, 7}, 1}));
 }
 
+TEST_F(MachineTest, BelievesItsCpusetWhereAllOfItWouldBeOffline) {
+  WriteTwoSockets(2, 2);
+  Write("cpu/online", "0-1");
+  EXPECT_THAT(Read({6, 7}), ElementsAre(Core{{6}, 1}, Core{{7}, 1}));
+}
+
 TEST_F(MachineTest, PrefersTheNewerNameOfTheSiblings) {
   Write("cpu/cpu0/topology/core_cpus_list", "0-1");
   Write("cpu/cpu0/topology/thread_siblings_list", "0");
