@@ -57,6 +57,11 @@ absl::Status Stopped() {
   return absl::CancelledError("the client was stopped");
 }
 
+// What a load balancer says in the server's place; its clock is not the server's.
+bool MayBeAGateways(int http_code) {
+  return http_code >= 502 && http_code <= 504;
+}
+
 }  // namespace
 
 Caller::Caller(Config config, RestOptions options)
@@ -151,7 +156,8 @@ absl::Status Caller::Repeat(HttpRequest request, bool repeatable, const Attempt&
     const SteadyTime asked = Now();
     const Outcome outcome =
         attempt(transport, request, std::min(deadline, asked + options_.attempt_timeout));
-    if (options_.server_clock != nullptr) options_.server_clock->Observe(outcome.date, asked);
+    if (options_.server_clock != nullptr && !MayBeAGateways(outcome.http_code))
+      options_.server_clock->Observe(outcome.date, asked);
     if (outcome.status.ok()) return outcome.status;
     if (!Pause(Now())) return Stopped();
     if (outcome.http_code == 401 && config_.credentials && !renewed) {

@@ -258,15 +258,26 @@ TEST_F(RestClientTest, DoesNotRepeatWhatTheServerRefused) {
   EXPECT_EQ(server_.requests().size(), 1u);
 }
 
-TEST_F(RestClientTest, TellsAClockTheTimeThatAnAnswerOfAnyKindCarries) {
+TEST_F(RestClientTest, TellsAClockTheTimeThatAnAnswerOfTheServerCarries) {
   server_.Script(
-      {StatusAnswer(503, "ServiceUnavailable", "Date: Mon, 04 Jan 2100 12:00:00 GMT\r\n"),
-       Object()});
+      {StatusAnswer(429, "TooManyRequests", "Date: Mon, 04 Jan 2100 12:00:00 GMT\r\n"), Object()});
   ServerClock clock;
   RestOptions options = Quick();
   options.server_clock = &clock;
   ASSERT_TRUE(Connect(options)->Get(kPod, kKey).ok());
   EXPECT_EQ(FormatTime(clock.Now()).substr(0, 13), "2100-01-04T12");
+}
+
+TEST_F(RestClientTest, TellsAClockNothingOfAnAnswerThatAGatewayMayHaveMade) {
+  for (const int code : {502, 503, 504}) {
+    server_.Script(
+        {StatusAnswer(code, "Unavailable", "Date: Mon, 04 Jan 2100 12:00:00 GMT\r\n"), Object()});
+    ServerClock clock;
+    RestOptions options = Quick();
+    options.server_clock = &clock;
+    ASSERT_TRUE(Connect(options)->Get(kPod, kKey).ok()) << code;
+    EXPECT_NE(FormatTime(clock.Now()).substr(0, 4), "2100") << code;
+  }
 }
 
 TEST_F(RestClientTest, TakesGarbageForABrokenAnswer) {
