@@ -40,12 +40,12 @@ Program::~Program() {
 }
 
 absl::Status Program::Start(const SpawnRequest& request) {
+  oom_kills_before_ = oom_kills_();  // it may be killed before we have our turn again
   RM_ASSIGN_OR_RETURN(Spawned spawned, Spawn(request));
   pid_ = spawned.pid;
   output_ = std::move(spawned.output);
   tail_.Clear();
   kill_at_ = SteadyTime::max();
-  oom_kills_before_ = oom_kills_();
   killed_ = false;
   WatchOutput();
   log::Info("program started", {{"command", request.command.front()}, {"pid", pid_}});

@@ -67,7 +67,7 @@ class Program {
   LogTail tail_{kTailLines, kTailLineBytes};
   EventLoop::TimerId kill_timer_ = 0;
   SteadyTime kill_at_{};
-  std::int64_t oom_kills_before_ = 0;  // when it started
+  std::int64_t oom_kills_before_ = 0;  // just before it started
   bool killed_ = false;                // by this object
 };
 
