@@ -59,6 +59,7 @@ void RendezvousSession::SayHello() {
     if (!token.ok()) log::Warning("cannot read the pod's token", {{"error", token.status()}});
     options_.hello.set_token(token.value_or(""));
   }
+  said_leaving_ = options_.hello.leaving();
   FromWorker message;
   *message.mutable_hello() = options_.hello;
   Write(message);
@@ -115,6 +116,7 @@ void RendezvousSession::TakeAccepted(const rendezvous::v1::Accepted& accepted) {
 
 void RendezvousSession::TakeRefused(const rendezvous::v1::Refused& refused) {
   if (refused.permanent()) {
+    if (options_.hello.leaving() && !said_leaving_) return;  // the next Hello says so
     refused_ = true;
     log::Error("refused by the operator", {{"reason", refused.reason()}});
     return handlers_.refused(refused.reason());

@@ -32,7 +32,9 @@ class RendezvousSession {
   };
   struct Handlers {
     std::function<void(const rendezvous::v1::Command&)> command;
-    // The operator will never take this pod: its reason. The session does not dial again.
+    // The operator will never take this pod: its reason. The session does not dial again. Not
+    // called where the Hello that was refused was said before Leaving(): as one that leaves the
+    // worker may still be heard, so the session dials again.
     std::function<void(const std::string&)> refused;
   };
 
@@ -84,6 +86,7 @@ class RendezvousSession {
 
   // Of the present stream.
   bool accepted_ = false;
+  bool said_leaving_ = false;
   bool writing_ = false;
   bool heartbeat_due_ = false;
   bool writes_done_ = false;

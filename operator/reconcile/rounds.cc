@@ -16,7 +16,7 @@ namespace {
 
 bool Ready(const Slot& slot) {
   return slot.pod != nullptr && slot.pod->Running() && slot.view != nullptr &&
-         slot.view->connected && slot.view->ready && !slot.view->exited &&
+         slot.view->connected && slot.view->ready && !slot.view->departing && !slot.view->exited &&
          !slot.view->drain_requested && !slot.view->drained_step;
 }
 

@@ -59,6 +59,14 @@ TEST(RoundsTest, CountsNoWorkerOfAnotherPodUid) {
   EXPECT_EQ(Reconcile(observed).status->round, 1);
 }
 
+TEST(RoundsTest, CountsNoWorkerThatCameOnlyToSayItsLast) {
+  Observed observed = Training(2);
+  observed.job.status->members.clear();
+  observed.job.status->conditions.clear();
+  View(observed, 1).departing = true;
+  EXPECT_EQ(Reconcile(observed).status->round, 1);
+}
+
 TEST(RoundsTest, BeginsANewOneWhenAMemberListensElsewhere) {
   Observed observed = Training(2);
   View(observed, 1).ready->address = "127.0.0.9:7473";

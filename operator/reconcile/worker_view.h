@@ -124,6 +124,8 @@ struct WorkerView {
   std::optional<std::int64_t> drained_step;  // the step it left at, after Drain
   std::optional<ExitReport> exited;
   std::vector<PeerLostReport> peers_lost;
+  // It came only to say its last, which may still be on its way.
+  bool departing = false;
   // Its program has ended, it has said everything, and it waits to be let go (Decision::let_go).
   bool leaving = false;
 };

@@ -183,6 +183,7 @@ void Registry::Accept(StreamId id, const WorkerIdentity& identity, const v1::Hel
   worker.view.pod_uid = identity.pod_uid;
   worker.view.native = hello.native();
   worker.view.connected = true;
+  worker.view.departing = hello.leaving();
   worker.view.leaving = false;
   worker.view.disconnected_at.reset();
   worker.view.last_heard = clock_.Now();

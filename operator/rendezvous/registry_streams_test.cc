@@ -42,6 +42,13 @@ TEST_F(RegistryTest, RefusesATerminatingPodForGood) {
   EXPECT_EQ(line.down->messages[0].refused().reason(), "pod default/pod-u0 is terminating");
 }
 
+TEST_F(RegistryTest, ShowsWhoCameOnlyToSayItsLast) {
+  Join("u0", /*round=*/1, /*leaving=*/true);
+  EXPECT_TRUE(View("u0").departing);
+  Join("u1", /*round=*/1);
+  EXPECT_FALSE(View("u1").departing);
+}
+
 TEST_F(RegistryTest, RefusesAHelloWithoutAPodUid) {
   const Line line = Join("");
   ASSERT_THAT(line.down->Story(), ElementsAre("refused"));

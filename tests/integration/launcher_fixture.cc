@@ -17,8 +17,9 @@ std::string BuildFolder() {
 
 }  // namespace
 
-absl::Status LauncherFixture::Verifier::Verify(const rendezvous::WorkerIdentity& worker, bool) {
-  if (worker.pod_uid == pod_uid_) return absl::OkStatus();
+absl::Status LauncherFixture::Verifier::Verify(const rendezvous::WorkerIdentity& worker,
+                                               bool leaving) {
+  if (worker.pod_uid == fixture_.pod_uid_) return fixture_.verdict_(leaving);
   return absl::PermissionDeniedError("the pod has another UID now");
 }
 

@@ -60,17 +60,19 @@ class LauncherFixture : public ::testing::Test {
   kube::TokenReviewer* reviewer_ = nullptr;  // for the next StartServer
   std::optional<Certificate> certificate_;   // likewise
   std::string pod_uid_ = "u0";               // of the pod that the operator knows as w0
+  // What the operator says of w0; for the next StartServer. Called from its threads.
+  std::function<absl::Status(bool leaving)> verdict_ = [](bool) { return absl::OkStatus(); };
   std::unique_ptr<rendezvous::Server> server_;
   std::atomic<bool> stores_{true};
 
  private:
   class Verifier : public rendezvous::PodVerifier {
    public:
-    explicit Verifier(const std::string& pod_uid) : pod_uid_(pod_uid) {}
+    explicit Verifier(const LauncherFixture& fixture) : fixture_(fixture) {}
     absl::Status Verify(const rendezvous::WorkerIdentity& worker, bool leaving) override;
 
    private:
-    const std::string& pod_uid_;
+    const LauncherFixture& fixture_;
   };
 
   void LetGo();
@@ -80,7 +82,7 @@ class LauncherFixture : public ::testing::Test {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::atomic<rendezvous::Server*> storing_{nullptr};  // server_, for its own threads
-  Verifier verifier_{pod_uid_};
+  Verifier verifier_{*this};
   std::string address_ = "127.0.0.1:0";
 };
 

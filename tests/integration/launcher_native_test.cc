@@ -1,6 +1,7 @@
 // The launcher with a native trainer: what it relays, and who dies when.
 #include <csignal>
 #include <fcntl.h>
+#include <future>
 #include <unistd.h>
 
 #include <gmock/gmock.h>
@@ -25,6 +26,8 @@ struct Pipe {
   }
   UniqueFd read, write;
 };
+
+constexpr std::chrono::seconds kPatience{30};
 
 class LauncherNativeTest : public LauncherFixture {};
 
@@ -181,6 +184,32 @@ TEST_F(LauncherNativeTest, LeavesWhenThePodIsNotTheJobsAnyMore) {
   pod_uid_ = "u1";
   const auto launcher = LaunchTrainer("");
   EXPECT_THAT(launcher->Wait(), Optional(75));
+}
+
+TEST_F(LauncherNativeTest, IsHeardThoughItWasRefusedBeforeItCouldSayThatItLeaves) {
+  const auto launcher = LaunchTrainer("");
+  ASSERT_TRUE(EventuallyReady());
+  Announce(1);
+  ASSERT_TRUE(launcher->AwaitLine("round 1 rank 0"));
+  StopServer();
+  // The next operator knows that the pod is being deleted, and is slow to say so.
+  std::promise<void> asked;
+  std::promise<void> answer;
+  verdict_ = [&, first = true, go = answer.get_future().share()](bool leaving) mutable {
+    if (leaving) return absl::OkStatus();
+    if (std::exchange(first, false)) {
+      asked.set_value();
+      EXPECT_EQ(go.wait_for(kPatience), std::future_status::ready);
+    }
+    return absl::FailedPreconditionError("pod w0 is terminating");
+  };
+  StartServer();
+  ASSERT_EQ(asked.get_future().wait_for(kPatience), std::future_status::ready);
+  launcher->Signal(SIGTERM);
+  EXPECT_TRUE(launcher->AwaitLine("drain"));
+  answer.set_value();
+  EXPECT_THAT(launcher->Wait(), Optional(0));
+  EXPECT_THAT(View().drained_step, Optional(10));
 }
 
 TEST_F(LauncherNativeTest, LeavesNobodyBehindWhenItsTrainerEnds) {

@@ -79,10 +79,11 @@ class RegistryTest : public ::testing::Test {
     return line;
   }
 
-  Line Join(const std::string& uid, std::int64_t round = 0) {
+  Line Join(const std::string& uid, std::int64_t round = 0, bool leaving = false) {
     Line line = Open();
     v1::FromWorker message;
     *message.mutable_hello() = MakeHello("pod-" + uid, uid, round);
+    message.mutable_hello()->set_leaving(leaving);
     registry_.Received(line.id, message);
     return line;
   }
