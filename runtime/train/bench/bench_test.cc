@@ -85,7 +85,7 @@ TEST(BenchMeasureTest, SharesOfAStepInShardsAreThoseOfAllItsShards) {
   ASSERT_TRUE(result.ok()) << result.status();
   double shares = 0;
   for (const Share& share : result->shares) shares += share.seconds;
-  EXPECT_GT(shares, 0);
+  EXPECT_GT(shares, result->step_seconds / 4);
   EXPECT_EQ(result->profile.runs, result->steps);
   EXPECT_THAT(Text(options, *result), HasSubstr("batch 8 in 4 shards, f32"));
   options.shards = 3;
