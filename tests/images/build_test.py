@@ -75,6 +75,15 @@ class BuildTest(unittest.TestCase):
             self.assertEqual((labels["title"], labels["version"], labels["created"]), (f"ringmaster-{image}", "9.9", CREATED))
             self.assertRegex(labels["revision"], r"^[0-9a-f]{40}(-dirty)?$|^unknown$")
 
+    def test_images_add_little_to_their_base(self):
+        """In the bytes that a registry keeps and a node pulls."""
+        base = self.folder / "base.tar"
+        self.run_("buildah", "push", "--quiet", "localhost/base", f"oci-archive:{base}")
+        self.build("small", "operator", "worker")
+        for image, megabytes in (("operator", 16), ("worker", 32)):
+            archive = self.folder / "small" / f"ringmaster-{image}-9.9-{self.architecture()}.tar"
+            self.assertLess((archive.stat().st_size - base.stat().st_size) / 1e6, megabytes, image)
+
     def test_cuda_image_finds_nccl_and_lacks_only_the_driver(self):
         """Which comes from the node. Needs NCCL's own library: a counted skip where `make nccl` has not put it there."""
         nccl = self.run_("cmake/fetch-nccl", "--where").stdout.strip()
