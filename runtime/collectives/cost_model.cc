@@ -129,13 +129,26 @@ double DoubleTreeHalf(const Costs& c, double gamma) {
   return time + rounds * std::max(children * piece * (link.beta + gamma), 3 * link.overhead);
 }
 
-// Between the nodes each slice is combined by ranks of its own; all slices go over a node's link at
-// once.
-Estimate Between(const Costs& c) {
-  const int inside = c.shape.per_node();
-  CostModel shared = c.model;
+// How a two-level allreduce cuts the array.
+struct Chunks {
+  double count;
+  Costs each;
+};
+Chunks ChunksOf(const Costs& c) {
+  const double largest = static_cast<double>(
+      TwoLevelChunkBytes(c.shape.nodes, c.shape.per_node(), static_cast<size_t>(c.segment)));
+  const double count = std::max(1.0, std::ceil(c.bytes / largest));
+  return {count, {c.model, c.shape, c.bytes / count, c.segment}};
+}
+
+// Between the nodes each slice of a chunk is combined by ranks of its own; all slices go over a
+// node's link at once.
+Estimate Between(const Costs& chunk) {
+  const int inside = chunk.shape.per_node();
+  CostModel shared = chunk.model;
   shared.between.beta *= inside;
-  const Costs far{shared, {c.shape.nodes, c.shape.nodes}, c.bytes / inside, c.segment};
+  const Costs far{shared, {chunk.shape.nodes, chunk.shape.nodes}, chunk.bytes / inside,
+                  chunk.segment};
   Estimate best{Algorithm::kDoubling, Doubling(far)};
   const double halving = HalvingDoubling(far);
   if (halving < best.seconds) best = {Algorithm::kHalvingDoubling, halving};
@@ -144,12 +157,16 @@ Estimate Between(const Costs& c) {
   return best;
 }
 
-// Straight to the owners of slices inside each node, between the nodes, and straight back.
+// Straight to the owners of slices inside each node, between the nodes, and straight back; the
+// slower level paces all chunks, and the other is seen of one.
 double TwoLevelAllreduce(const Costs& c) {
   const int inside = c.shape.per_node();
   if (!c.spans_nodes() || inside < 2) return kNever;
-  const Costs local{c.model, {inside, 1}, c.bytes, c.segment};
-  return DirectHalf(local, c.model.gamma) + Between(c).seconds + DirectHalf(local, 0);
+  const Chunks chunks = ChunksOf(c);
+  const Costs local{c.model, {inside, 1}, chunks.each.bytes, c.segment};
+  const double within = DirectHalf(local, c.model.gamma) + DirectHalf(local, 0);
+  const double between = Between(chunks.each).seconds;
+  return within + between + (chunks.count - 1) * std::max(within, between);
 }
 
 double TwoLevelBroadcast(const Costs& c) {
@@ -220,7 +237,15 @@ double PredictOrderedSum(const Costs& c, Algorithm algorithm) {
 }  // namespace
 
 Estimate BetweenNodes(const CostModel& model, size_t bytes, Shape shape, size_t segment_bytes) {
-  return Between({model, shape, static_cast<double>(bytes), static_cast<double>(segment_bytes)});
+  const Chunks chunks =
+      ChunksOf({model, shape, static_cast<double>(bytes), static_cast<double>(segment_bytes)});
+  Estimate estimate = Between(chunks.each);
+  estimate.seconds *= chunks.count;
+  return estimate;
+}
+
+size_t TwoLevelChunkBytes(int nodes, int per_node, size_t segment_bytes) {
+  return static_cast<size_t>(nodes) * static_cast<size_t>(per_node) * segment_bytes;
 }
 
 size_t TreePieceBytes(size_t bytes, size_t segment_bytes) {

@@ -63,6 +63,10 @@ std::vector<Estimate> Rank(const CostModel& model, OperationKind kind, size_t by
 // What a two-level allreduce of `bytes` takes between the nodes, and how long that is.
 Estimate BetweenNodes(const CostModel& model, size_t bytes, Shape shape, size_t segment_bytes);
 
+// The bytes of a chunk that goes through both levels of an allreduce by itself: a segment for each
+// step between the nodes, so that the next chunk begins early and no link waits for long.
+size_t TwoLevelChunkBytes(int nodes, int per_node, size_t segment_bytes);
+
 // The bytes of a piece that flows down or up a tree: small enough that the levels work at once.
 size_t TreePieceBytes(size_t bytes, size_t segment_bytes);
 

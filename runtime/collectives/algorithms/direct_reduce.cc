@@ -25,55 +25,69 @@ ConstElements Part(ConstElements all, Piece piece) {
 
 }  // namespace
 
-// Everybody begins with the next one, so that no rank is everybody's target at once. What comes
-// from the first peer is combined with this rank's values, what comes from each further one with
-// the sum so far, piece by piece.
-absl::Status DirectReduceSlices(Transport& transport, std::span<const int> ranks,
-                                const Combiner& combine, ConstElements in,
-                                std::span<const Piece> slices, Elements out, size_t segment_bytes) {
-  const size_t places = ranks.size();
-  const size_t me = PlaceOf(transport.rank(), ranks);
-  for (size_t step = 1; step < places; ++step) {
-    const size_t to = (me + step) % places;
-    if (to < slices.size()) SendPieces(transport, ranks[to], Part(in, slices[to]), segment_bytes);
-  }
-  if (me >= slices.size()) return absl::OkStatus();
-  const Elements result = Part(out, slices[me]);
-  const ConstElements mine = Part(in, slices[me]);
-  if (places == 1 && mine.count() > 0 && result.data() != mine.data())
-    std::memcpy(result.data(), mine.data(), mine.bytes().size());
-  const auto pieces = PiecesOf({0, mine.count()}, PieceElements(in.element_bytes(), segment_bytes));
-  std::vector<Receipt> before;  // of the sum so far, by piece
-  for (size_t step = 1; step < places; ++step) {
-    const int from = ranks[(me + places - step) % places];
-    for (size_t i = 0; i < pieces.size(); ++i) {
-      if (step > 1) RM_RETURN_IF_ERROR(transport.Wait(before[i]));
-      const ConstElements left = step > 1 ? ConstElements(result) : mine;
-      const Receipt receipt = transport.PostCombine(
-          from, {combine, Part(left, pieces[i]).bytes(), Part(result, pieces[i]).bytes()});
-      if (step > 1) {
-        before[i] = receipt;
-      } else {
-        before.push_back(receipt);
-      }
-    }
-  }
-  return WaitForAll(transport, before);
+SliceReduction::SliceReduction(Transport& transport, std::span<const int> ranks,
+                               const Combiner& combine, ConstElements in,
+                               std::span<const Piece> slices, Elements out, size_t segment_bytes)
+    : transport_(transport),
+      ranks_(ranks),
+      combine_(combine),
+      in_(in),
+      slices_(slices),
+      out_(out),
+      segment_bytes_(segment_bytes),
+      me_(PlaceOf(transport.rank(), ranks)) {
+  if (owns_slice())
+    pieces_ = PiecesOf(slices_[me_], PieceElements(in.element_bytes(), segment_bytes));
 }
 
-absl::Status DirectSpreadSlices(Transport& transport, std::span<const int> ranks, Elements data,
-                                std::span<const Piece> slices, size_t segment_bytes) {
+// Everybody begins with the next one, so that no rank is everybody's target at once.
+void SliceReduction::SendTo(size_t step) {
+  const size_t to = (me_ + step) % ranks_.size();
+  if (to < slices_.size())
+    SendPieces(transport_, ranks_[to], Part(in_, slices_[to]), segment_bytes_);
+}
+
+// What comes from the first peer is combined with this rank's values, what comes from each further
+// one with the sum so far, piece by piece.
+Receipt SliceReduction::CombineFrom(size_t step, const Piece& piece) {
+  const int from = ranks_[(me_ + ranks_.size() - step) % ranks_.size()];
+  const ConstElements left = step > 1 ? ConstElements(out_) : in_;
+  return transport_.PostCombine(from, {combine_, Part(left, piece).bytes(), Part(out_, piece).bytes()});
+}
+
+void SliceReduction::Begin() {
+  if (ranks_.size() == 1) return;
+  SendTo(1);
+  for (const Piece& piece : pieces_) sums_.push_back(CombineFrom(1, piece));
+}
+
+absl::Status SliceReduction::Finish() {
+  if (ranks_.size() == 1 && owns_slice() && slices_[me_].count > 0 && out_.data() != in_.data()) {
+    const ConstElements mine = Part(in_, slices_[me_]);
+    std::memcpy(Part(out_, slices_[me_]).data(), mine.data(), mine.bytes().size());
+  }
+  for (size_t step = 2; step < ranks_.size(); ++step) {
+    SendTo(step);
+    for (size_t i = 0; i < pieces_.size(); ++i) {
+      RM_RETURN_IF_ERROR(transport_.Wait(sums_[i]));
+      sums_[i] = CombineFrom(step, pieces_[i]);
+    }
+  }
+  return WaitForAll(transport_, sums_);
+}
+
+void SpreadSlices(Transport& transport, std::span<const int> ranks, Elements data,
+                  std::span<const Piece> slices, size_t segment_bytes,
+                  std::vector<Receipt>* receipts) {
   const size_t places = ranks.size();
   const size_t me = PlaceOf(transport.rank(), ranks);
-  std::vector<Receipt> receipts;
   for (size_t step = 1; step < places; ++step) {
     const size_t from = (me + places - step) % places;
     if (from < slices.size())
-      ReceivePieces(transport, ranks[from], Part(data, slices[from]), segment_bytes, &receipts);
+      ReceivePieces(transport, ranks[from], Part(data, slices[from]), segment_bytes, receipts);
     const size_t to = (me + step) % places;
     if (me < slices.size()) SendPieces(transport, ranks[to], Part(data, slices[me]), segment_bytes);
   }
-  return WaitForAll(transport, receipts);
 }
 
 absl::Status DirectAllreduce(Transport& transport, const Combiner& combine, ConstElements in,

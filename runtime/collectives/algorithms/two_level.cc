@@ -1,6 +1,7 @@
 #include "runtime/collectives/algorithms/two_level.h"
 
 #include <algorithm>
+#include <memory>
 #include <vector>
 
 #include "common/status.h"
@@ -9,6 +10,8 @@
 #include "runtime/collectives/algorithms/halving_doubling.h"
 #include "runtime/collectives/algorithms/rank_view.h"
 #include "runtime/collectives/algorithms/ring.h"
+#include "runtime/collectives/algorithms/transfer.h"
+#include "runtime/collectives/cost_model.h"
 #include "runtime/collectives/pieces.h"
 
 namespace ringmaster::collectives {
@@ -26,27 +29,54 @@ absl::Status BetweenNodes(Transport& transport, const Method& method, const Comb
   }
 }
 
+// A part of the array that goes through all levels by itself.
+struct Chunk {
+  std::vector<Piece> slices;  // by place in the node
+  std::unique_ptr<SliceReduction> sum;
+};
+
 }  // namespace
 
+// While the nodes exchange one chunk, what the next one needs inside each node is under way, and so
+// is the spreading of the one before: the transport moves all of it whenever this rank waits.
 absl::Status TwoLevelAllreduce(Transport& transport, const Method& method, const Combiner& combine,
                                ConstElements in, Elements out) {
   const NodeMap& nodes = *method.nodes;
   const auto inside = nodes.ranks_of(nodes.node_of(transport.rank()));
   const int count = nodes.least_per_node();
-  std::vector<Piece> slices;
-  for (int i = 0; i < count; ++i) slices.push_back(SliceOf(in.count(), count, i));
-  RM_RETURN_IF_ERROR(
-      DirectReduceSlices(transport, inside, combine, in, slices, out, method.segment_bytes));
   const auto place = static_cast<size_t>(std::find(inside.begin(), inside.end(), transport.rank()) -
                                          inside.begin());
-  if (place < slices.size() && nodes.nodes() > 1) {
-    std::vector<int> peers;
+  std::vector<int> peers;  // that have this rank's slice on their nodes; none: it has none itself
+  if (place < static_cast<size_t>(count)) {
     for (int node = 0; node < nodes.nodes(); ++node) peers.push_back(nodes.ranks_of(node)[place]);
-    RankView between(transport, std::move(peers));
-    const Piece& mine = slices[place];
-    RM_RETURN_IF_ERROR(BetweenNodes(between, method, combine, out.Slice(mine.offset, mine.count)));
   }
-  return DirectSpreadSlices(transport, inside, out, slices, method.segment_bytes);
+  const size_t largest = PieceElements(
+      in.element_bytes(), TwoLevelChunkBytes(nodes.nodes(), count, method.segment_bytes));
+  std::vector<Chunk> chunks;
+  for (const Piece& piece : MessagesOf({0, in.count()}, largest)) {
+    Chunk& chunk = chunks.emplace_back();
+    for (int i = 0; i < count; ++i) {
+      const Piece slice = SliceOf(piece.count, count, i);
+      chunk.slices.push_back({piece.offset + slice.offset, slice.count});
+    }
+  }
+  for (Chunk& chunk : chunks)
+    chunk.sum = std::make_unique<SliceReduction>(transport, inside, combine, in, chunk.slices, out,
+                                                 method.segment_bytes);
+  chunks.front().sum->Begin();
+  std::vector<Receipt> spread;
+  for (size_t i = 0; i < chunks.size(); ++i) {
+    RM_RETURN_IF_ERROR(chunks[i].sum->Finish());
+    if (i + 1 < chunks.size()) chunks[i + 1].sum->Begin();
+    if (peers.size() > 1) {
+      RankView between(transport, peers);
+      const Piece& mine = chunks[i].slices[place];
+      RM_RETURN_IF_ERROR(
+          BetweenNodes(between, method, combine, out.Slice(mine.offset, mine.count)));
+    }
+    SpreadSlices(transport, inside, out, chunks[i].slices, method.segment_bytes, &spread);
+  }
+  return WaitForAll(transport, spread);
 }
 
 }  // namespace ringmaster::collectives
