@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <limits>
 #include <poll.h>
 #include <utility>
 
@@ -99,7 +100,8 @@ short Link::interest() const {
 }
 
 absl::Status Link::Write(SteadyTime now) {
-  while (attached() && has_queued()) {
+  const uint64_t before = bytes_moved_;
+  while (attached() && has_queued() && bytes_moved_ - before < kGulpBytes) {
     iovec parts[2 * kFramesPerWrite];
     size_t count = 0;
     for (size_t i = 0; i < std::min(queue_.size(), kFramesPerWrite); ++i) {
@@ -120,7 +122,7 @@ absl::Status Link::Write(SteadyTime now) {
     if (sent < 0) {
       // What the peer said last, if it did, tells more than the broken pipe.
       const absl::Status broken = Broken();
-      RM_RETURN_IF_ERROR(Read(now));
+      RM_RETURN_IF_ERROR(ReadSome(now, std::numeric_limits<uint64_t>::max()));
       // Its last word may stand behind data that is not posted yet: who only sends is done early.
       if (!left_ && held_back()) DropControl();
       const bool no_loss = queue_.empty() && !unsent_data_;
@@ -149,13 +151,22 @@ void Link::Sent(size_t bytes, SteadyTime now) {
 }
 
 absl::Status Link::Read(SteadyTime now) {
+  return ReadSome(now, kGulpBytes);
+}
+
+absl::Status Link::ReadSome(SteadyTime now, uint64_t most) {
   bool would_block = false;
   unread_ = false;
-  while (attached() && !left_ && !would_block) {
+  for (const uint64_t before = bytes_moved_; attached() && !left_ && !would_block;) {
+    const uint64_t moved = bytes_moved_ - before;
+    if (moved >= most) {
+      unread_ = tls_ != nullptr;
+      break;
+    }
     if (!reading_payload_) {
       RM_RETURN_IF_ERROR(ReadHeader(now, &would_block));
     } else if (is_data()) {
-      RM_RETURN_IF_ERROR(ReadData(now, &would_block));
+      RM_RETURN_IF_ERROR(ReadData(now, most - moved, &would_block));
     } else {
       RM_RETURN_IF_ERROR(ReadControl(now, &would_block));
     }
@@ -196,7 +207,7 @@ void Link::DropControl() {
   std::erase_if(queue_, [](const Outgoing& frame) { return frame.control; });
 }
 
-absl::Status Link::ReadData(SteadyTime now, bool* would_block) {
+absl::Status Link::ReadData(SteadyTime now, uint64_t most, bool* would_block) {
   if (posted_.empty()) {
     *would_block = true;
     return absl::OkStatus();
@@ -208,13 +219,14 @@ absl::Status Link::ReadData(SteadyTime now, bool* would_block) {
   }
   const size_t before = done_;
   Arrival& arrival = posted_.front();
+  const size_t until = done_ + std::min<uint64_t>(most, arrival.size() - done_);
   if (arrival.combines()) {
-    RM_RETURN_IF_ERROR(Combine(arrival, now, would_block));
+    RM_RETURN_IF_ERROR(Combine(arrival, until, now, would_block));
   } else {
-    RM_RETURN_IF_ERROR(Receive(arrival.into(), &done_, now, would_block));
+    RM_RETURN_IF_ERROR(Receive(arrival.into().first(until), &done_, now, would_block));
   }
   if (done_ > before) last_progress_ = now;
-  if (*would_block) return absl::OkStatus();
+  if (*would_block || done_ < arrival.size()) return absl::OkStatus();
   bytes_received_ += posted_.front().size();
   posted_.pop_front();
   ++completed_;
@@ -223,10 +235,11 @@ absl::Status Link::ReadData(SteadyTime now, bool* would_block) {
   return absl::OkStatus();
 }
 
-// What is combined comes through a buffer that stays in the cache, and leaves it in whole elements.
-absl::Status Link::Combine(Arrival& arrival, SteadyTime now, bool* would_block) {
+// What is combined comes through a buffer that stays in the cache, and leaves it in whole elements:
+// goes on until at least `until` bytes have left.
+absl::Status Link::Combine(Arrival& arrival, size_t until, SteadyTime now, bool* would_block) {
   if (staged_.empty()) staged_.resize(kStagedBytes);
-  while (!*would_block && done_ < arrival.size()) {
+  while (!*would_block && done_ < until) {
     const size_t due = std::min(staged_.size(), arrival.size() - done_);
     RM_RETURN_IF_ERROR(Receive(std::span(staged_).first(due), &staged_bytes_, now, would_block));
     const size_t whole = arrival.WholeElements(staged_bytes_);

@@ -93,13 +93,14 @@ class Link {
   // Through shared memory has come what was not taken out yet. (Over TCP no frame passes another.)
   bool HasArrived();
 
-  // Writes to the socket and reads from it as much as goes without blocking.
+  // Writes to the socket and reads from it as much as goes without blocking, each at most about
+  // kGulpBytes, so that in a long stream there is time for other peers, for an abort, and to pass
+  // on what has arrived.
   absl::Status Write(SteadyTime now);
   absl::Status Read(SteadyTime now);
 
   // The same for the shared memory, which the path must be; no system calls, no look at the clock.
-  // True: something moved. At most about kGulpBytes each way, so that in a long stream there is
-  // time for other peers and for an abort.
+  // True: something moved.
   absl::StatusOr<bool> MoveShared();
   // Shows the handler what came through shared memory before a receive was posted for it.
   absl::Status InspectShared();
@@ -110,7 +111,8 @@ class Link {
   short interest() const;
 
   // A data frame whose header was read early has its receive now: Read goes on without any new byte
-  // (the payload may be empty). Or TLS read something together with the end of its handshake.
+  // (the payload may be empty). Or TLS may have read more than it was asked for: together with the
+  // end of its handshake, or with the last bytes of a gulp.
   bool unblocked() const { return unread_ || (awaits_receive() && !posted_.empty()); }
   // The peer has sent more than this rank has asked for, so nothing further is read from it.
   bool held_back() const { return awaits_receive() && posted_.empty(); }
@@ -157,12 +159,14 @@ class Link {
   bool SendShared(const FrameHeader& header, std::span<const std::byte> payload, size_t* sent);
   FrameHeader HeaderOf(const shm::Channel::Piece& piece) const;
   absl::Status ReceiveShared(const shm::Channel::Piece& piece);
+  // Reads about `most` bytes at most.
+  absl::Status ReadSome(SteadyTime now, uint64_t most);
   absl::Status ReadHeader(SteadyTime now, bool* would_block);
   absl::Status ReadControl(SteadyTime now, bool* would_block);
   // Takes out what is no data: the peer does not want to hear it any more.
   void DropControl();
-  absl::Status ReadData(SteadyTime now, bool* would_block);
-  absl::Status Combine(Arrival& arrival, SteadyTime now, bool* would_block);
+  absl::Status ReadData(SteadyTime now, uint64_t most, bool* would_block);
+  absl::Status Combine(Arrival& arrival, size_t until, SteadyTime now, bool* would_block);
   absl::Status Receive(std::span<std::byte> into, size_t* done, SteadyTime now, bool* would_block);
   absl::Status Lost(const std::string& how) const;
   // From errno, and TLS where it knows more.
@@ -172,7 +176,7 @@ class Link {
   FrameHandler* const handler_;
   UniqueFd fd_;
   std::unique_ptr<TlsStream> tls_;  // null: the connection is not encrypted
-  bool unread_ = false;             // nobody has read from it since it was attached
+  bool unread_ = false;             // there may be bytes that no event tells of
   bool unsent_data_ = false;        // some of what it has taken and not sent is no control frame
   bool left_ = false;
 

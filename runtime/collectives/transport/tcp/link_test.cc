@@ -1,5 +1,6 @@
 #include "runtime/collectives/transport/tcp/link.h"
 
+#include <algorithm>
 #include <array>
 #include <memory>
 #include <poll.h>
@@ -9,6 +10,8 @@
 
 #include <gtest/gtest.h>
 #include <sys/socket.h>
+
+#include "runtime/collectives/transport/tcp/socket.h"
 
 namespace ringmaster::collectives::tcp {
 namespace {
@@ -22,6 +25,8 @@ class Indifferent final : public FrameHandler {
     return absl::OkStatus();
   }
 };
+
+constexpr int kDeadlineMs = 10'000;
 
 // A link that awaits one empty message, and its peer's end of the connection.
 class LinkTest : public ::testing::Test {
@@ -95,6 +100,51 @@ TEST_F(LinkTest, DataForAPeerThatHasLeftIsLost) {
   EXPECT_TRUE(link_.has_work());
   peer_.Reset();
   EXPECT_EQ(link_.Write(now_).code(), absl::StatusCode::kUnavailable);
+}
+
+// Else whoever receives a long stream would see neither an abort nor other peers before its end,
+// and pass on nothing of it.
+TEST(TcpLinkTest, ReadsALongStreamInGulps) {
+  constexpr size_t kMessage = 32 * 1024;
+  auto address = ParseAddress("127.0.0.1:0");
+  ASSERT_TRUE(address.ok()) << address.status();
+  auto listening = ListenAt(*address);
+  ASSERT_TRUE(listening.ok()) << listening.status();
+  auto target = LocalAddress(listening->get());
+  ASSERT_TRUE(target.ok()) << target.status();
+  auto sender = StartConnecting(*target, *address);
+  ASSERT_TRUE(sender.ok()) << sender.status();
+  pollfd arrived{listening->get(), POLLIN, 0};
+  ASSERT_EQ(poll(&arrived, 1, kDeadlineMs), 1);
+  const int receiver = accept4(listening->get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
+  ASSERT_GE(receiver, 0);
+  const SteadyTime now{};
+  Indifferent handler;
+  Link link(1, &handler);
+  link.Attach(UniqueFd(receiver), now);
+  link.UseTcp();
+  std::vector<std::byte> frame(kFrameHeaderBytes + kMessage);
+  const FrameHeaderBytes header =
+      EncodeFrameHeader({.type = FrameType::kData, .length = kMessage});
+  std::copy(header.begin(), header.end(), frame.begin());
+  std::vector<std::byte> into(kMessage);
+  size_t sent = 0;  // as much as the two buffers hold
+  for (ssize_t more = 1; more > 0;) {
+    more = send(sender->get(), frame.data(), frame.size(), MSG_NOSIGNAL);
+    if (more > 0) sent += static_cast<size_t>(more);
+    link.PostReceive(Arrival(std::span(into)));
+    if (more < static_cast<ssize_t>(frame.size())) break;
+  }
+  ASSERT_GT(sent, 3 * Link::kGulpBytes);
+  ASSERT_TRUE(link.Read(now).ok());
+  EXPECT_GT(link.bytes_moved(), 0u);
+  EXPECT_LE(link.bytes_moved(), Link::kGulpBytes + frame.size());
+  while (link.bytes_moved() < sent) {
+    pollfd readable{link.fd(), POLLIN, 0};
+    ASSERT_EQ(poll(&readable, 1, kDeadlineMs), 1);
+    ASSERT_TRUE(link.Read(now).ok());
+  }
+  EXPECT_EQ(link.completed_receives(), sent / frame.size());
 }
 
 // A link over shared memory and its peer's side of it.

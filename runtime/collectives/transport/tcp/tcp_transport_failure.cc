@@ -114,15 +114,17 @@ void TcpTransport::ListenForCause() {
   const SteadyTime deadline = steady_clock::now() + kLastWords;
   for (SteadyTime now = steady_clock::now(); now < deadline; now = steady_clock::now()) {
     polled_.clear();
+    bool more = false;  // to be read, of which no event tells
     for (const auto& p : peers_) {
       if (p == nullptr || !p->link.attached() || p->link.left() || p->link.held_back()) continue;
       // One that is broken has nothing to tell; what else it is accused of is a cause, too.
       if (!p->link.Read(now).ok()) continue;
       if (p->link.attached() && !p->link.held_back()) polled_.push_back({p->link.fd(), POLLIN, 0});
+      more = more || p->link.unblocked();
     }
     if (failed_.load(std::memory_order_acquire) || polled_.empty()) return;
     const auto left = std::chrono::ceil<milliseconds>(deadline - now).count();
-    poll(polled_.data(), polled_.size(), static_cast<int>(left));
+    poll(polled_.data(), polled_.size(), more ? 0 : static_cast<int>(left));
   }
 }
 
