@@ -18,6 +18,8 @@ Initialiser WeightInitialiser(WeightInit init, int64_t fan_in, int64_t fan_out) 
       return Kaiming(fan_in);
     case WeightInit::kXavier:
       return Xavier(fan_in, fan_out);
+    case WeightInit::kLeCunUniform:
+      return OfDeviation(1.0 / std::sqrt(in));
     case WeightInit::kKaimingNormal:
       return Initialiser::Normal(std::sqrt(2.0 / in));
     case WeightInit::kKaimingNormalOut:

@@ -22,6 +22,8 @@ namespace ringmaster::nn {
 enum class WeightInit {
   kKaiming,           // before a ReLU, GELU or SiLU
   kXavier,            // before a tanh, or nothing
+  kLeCunUniform,      // variance 1 / fan_in, as a uniform draw (LeCun, Bottou, Orr, Müller:
+                      // "Efficient BackProp", 1998, eq. 16); what Caffe calls xavier
   kKaimingNormal,     // variance 2 / fan_in, drawn from a normal distribution
   kKaimingNormalOut,  // variance 2 / fan_out, the same (He et al., eq. 14)
   kFanInUniform,      // weights and biases in [-1, 1) / sqrt(fan_in), PyTorch's default

@@ -14,9 +14,9 @@
 //   gpt-2        Radford et al.: "Language models are unsupervised multitask learners", 2019, the
 //                smallest; 124,439,808
 //
-// Parameters are counted for 3x224x224 images of 1,000 classes, and 50,257 tokens. Layers, initial
-// weights and batch norm are torchvision's (gpt-2: OpenAI's), so that results can be compared;
-// layer names are torchvision's, too.
+// Parameters are counted for 3x224x224 images of 1,000 classes, and 50,257 tokens. Layers and
+// initial weights are torchvision's (lenet: Caffe's, gpt-2: OpenAI's, lenet-bn: ours), so that
+// results can be compared; layer names are torchvision's, too.
 //
 //   RM_ASSIGN_OR_RETURN(nn::Model model, nn::BuildZoo({.name = "resnet-50"},
 //       {.batch = 32, .sample = {{3, 224, 224}, DType::kF32}, .classes = 1000}));

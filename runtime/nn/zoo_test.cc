@@ -114,6 +114,14 @@ TEST(ZooTest, WeightsBeginAsPublished) {
   const auto initial = [](const Model& model, const std::string& name) {
     return ParameterOf(model, name).initialiser;
   };
+  const Model lenet = MustBuild(Named("lenet"), Images(1, 28, 10));
+  for (const auto& [layer, fan_in] : {std::pair("conv1", 25), std::pair("conv2", 500),
+                                      std::pair("ip1", 800), std::pair("ip2", 500)}) {
+    const Initialiser weight = initial(lenet, std::string(layer) + ".weight");
+    EXPECT_EQ(weight.kind, Initialiser::Kind::kUniform) << layer;
+    EXPECT_DOUBLE_EQ(weight.value, std::sqrt(3.0 / fan_in)) << layer;
+    EXPECT_EQ(initial(lenet, std::string(layer) + ".bias"), Initialiser::Constant(0)) << layer;
+  }
   const Model resnet = MustBuild(Named("resnet-50"), Images(3, 64, 10));
   EXPECT_EQ(initial(resnet, "layer1.0.conv2.weight"),
             Initialiser::Normal(std::sqrt(2.0 / (64 * 9))));

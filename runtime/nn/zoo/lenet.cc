@@ -19,19 +19,19 @@ ValueId NormBlock(ModelBuilder& b, int number, ValueId x, int64_t channels) {
 }  // namespace
 
 // Two convolutions of 5x5, each with pooling, and two linear layers: Caffe's
-// examples/mnist/lenet_train_test.prototxt, whose fillers are Glorot's.
+// examples/mnist/lenet_train_test.prototxt. Its `xavier` fillers go by the fan-in alone, unlike
+// Glorot's.
 ValueId LeNet(ModelBuilder& b, const NetworkOptions& options, ValueId x) {
   constexpr int64_t kKernel = 5, kHidden = 500;
+  constexpr auto kInit = WeightInit::kLeCunUniform;
   for (const auto& [name, channels] : {std::pair("1", kFirst), std::pair("2", kSecond)}) {
     x = Conv2d(b, std::string("conv") + name, x,
-               {.channels = Scaled(channels, options.width),
-                .kernel = kKernel,
-                .init = WeightInit::kXavier});
+               {.channels = Scaled(channels, options.width), .kernel = kKernel, .init = kInit});
     x = Pool(b, std::string("pool") + name, x, PoolKind::kMax, 2, 2, 0);
   }
   x = Flatten(b, "flatten", x);
-  x = Linear(b, "ip1", x, Scaled(kHidden, options.width), true, WeightInit::kXavier);
-  return Head(b, "ip2", Relu(b, "relu1", x), WeightInit::kXavier);
+  x = Linear(b, "ip1", x, Scaled(kHidden, options.width), true, kInit);
+  return Head(b, "ip2", Relu(b, "relu1", x), kInit);
 }
 
 // With 3x3 kernels, batch norm, and dropout before the last layer.
