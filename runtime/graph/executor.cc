@@ -31,6 +31,12 @@ bool IsFinite(const void* data, const ValueSpec& spec) {
   return true;
 }
 
+absl::Status NoMemoryFor(size_t bytes) {
+  return absl::ResourceExhaustedError(fmt::format(
+      "the graph needs {} bytes of memory for its values; the system has none left to give",
+      bytes));
+}
+
 // The places in the steps' argument lists that hold one address.
 struct Pointers {
   std::vector<const void**> readers;
@@ -79,7 +85,11 @@ using SlotsByName = std::map<std::string, size_t, std::less<>>;
 
 class FlatExecutor final : public Executor {
  public:
-  explicit FlatExecutor(Plan plan);
+  FlatExecutor(Plan plan, std::shared_ptr<device::Buffer> arena);
+
+  // Makes the arena large enough, and the steps refer to where it is now. kResourceExhausted where
+  // there is no memory for it.
+  absl::Status TakeArena();
 
   absl::Status Bind(std::string_view name, const Tensor& tensor) override;
   absl::Status BindOutput(std::string_view name, Tensor& tensor) override;
@@ -91,7 +101,7 @@ class FlatExecutor final : public Executor {
   absl::StatusOr<std::optional<NonFinite>> FindNonFinite(const RunContext& context) override;
   absl::StatusOr<Tensor> Output(std::string_view name) override;
   void SetProfile(Profile* profile) override;
-  size_t arena_bytes() const override { return arena_.bytes(); }
+  size_t arena_bytes() const override { return arena_bytes_; }
   size_t arena_bytes_without_reuse() const override { return bytes_without_reuse_; }
   std::vector<std::string> ImplementationNames() const override;
 
@@ -119,7 +129,10 @@ class FlatExecutor final : public Executor {
     waits_ = nullptr;
   }
 
-  device::Buffer arena_;
+  const std::shared_ptr<device::Buffer> arena_;
+  const size_t arena_bytes_;
+  void* arena_memory_ = nullptr;         // where the steps look for it
+  std::map<size_t, Pointers> in_arena_;  // by offset
   size_t bytes_without_reuse_;
   int64_t samples_;  // how many sample positions a run needs; 0 when nothing is drawn
   std::vector<Slot> slots_;
@@ -141,8 +154,9 @@ class FlatExecutor final : public Executor {
   bool sums_given_ = false;  // whether the last run was one of those
 };
 
-FlatExecutor::FlatExecutor(Plan plan)
-    : arena_(plan.arena.bytes),
+FlatExecutor::FlatExecutor(Plan plan, std::shared_ptr<device::Buffer> arena)
+    : arena_(std::move(arena)),
+      arena_bytes_(plan.arena.bytes),
       bytes_without_reuse_(plan.bytes_without_reuse),
       samples_(plan.samples),
       block_(plan.block) {
@@ -198,10 +212,23 @@ void FlatExecutor::Connect(const Plan& plan, ValueId value, const void** reader,
 }
 
 void FlatExecutor::ConnectTo(const Place& place, const void** reader, void** writer) {
-  if (place.in_block) return in_block_[place.offset].Add(reader, writer);
-  void* p = static_cast<char*>(arena_.data()) + place.offset;
-  if (reader != nullptr) *reader = p;
-  if (writer != nullptr) *writer = p;
+  (place.in_block ? in_block_ : in_arena_)[place.offset].Add(reader, writer);
+}
+
+absl::Status FlatExecutor::TakeArena() {
+  if (arena_->bytes() < arena_bytes_) {
+    *arena_ = {};  // the smaller one does not lie beside it
+    try {
+      *arena_ = device::Buffer(arena_bytes_);
+    } catch (const std::bad_alloc&) {
+      return NoMemoryFor(arena_bytes_);
+    }
+  }
+  if (arena_->data() == arena_memory_) return absl::OkStatus();
+  arena_memory_ = arena_->data();
+  for (const auto& [offset, pointers] : in_arena_)
+    pointers.Point(static_cast<char*>(arena_memory_) + offset);
+  return absl::OkStatus();
 }
 
 absl::Status FlatExecutor::BindSlot(const SlotsByName& slots, std::string_view what,
@@ -289,6 +316,7 @@ absl::Status FlatExecutor::MakeReady() {
 }
 
 absl::Status FlatExecutor::Begin(const RunContext& context) {
+  RM_RETURN_IF_ERROR(TakeArena());
   if (!ready_) RM_RETURN_IF_ERROR(MakeReady());
   if (samples_ != 0 && static_cast<int64_t>(context.sample_positions.size()) != samples_) {
     return absl::InvalidArgumentError(fmt::format(
@@ -424,13 +452,13 @@ absl::StatusOr<std::unique_ptr<Executor>> Executor::Compile(const Graph& graph,
                                                             const CompileOptions& options) {
   RM_ASSIGN_OR_RETURN(Plan plan, MakePlan(graph, options));
   const size_t bytes = plan.arena.bytes;
+  auto arena = options.arena != nullptr ? options.arena : std::make_shared<device::Buffer>();
   try {
-    return std::unique_ptr<Executor>(std::make_unique<FlatExecutor>(std::move(plan)));
+    auto executor = std::make_unique<FlatExecutor>(std::move(plan), std::move(arena));
+    RM_RETURN_IF_ERROR(executor->TakeArena());
+    return executor;
   } catch (const std::bad_alloc&) {
-    return absl::ResourceExhaustedError(
-        fmt::format("the graph needs {} bytes of memory for its values; the system has none left "
-                    "to give",
-                    bytes));
+    return NoMemoryFor(bytes);
   }
 }
 

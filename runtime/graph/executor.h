@@ -44,6 +44,10 @@
 #include "runtime/kernels/kernel.h"
 #include "runtime/tensor/tensor.h"
 
+namespace ringmaster::device {
+class Buffer;
+}  // namespace ringmaster::device
+
 namespace ringmaster::graph {
 
 using kernels::RunContext;
@@ -77,6 +81,10 @@ struct CompileOptions {
   // look for faults of the planner.
   bool reuse_memory = true;
   OutputBlock block = {};
+  // Memory for the arena, shared by all that are compiled with it: it grows to what the largest of
+  // them takes, and none may run, or wait in Advance, while another one does. Null: memory of its
+  // own.
+  std::shared_ptr<device::Buffer> arena = nullptr;
 };
 
 // Where numbers stop being finite in a run.
@@ -134,6 +142,7 @@ class Executor {
   //   kFailedPrecondition  something is not bound; the message names it
   //   kInvalidArgument     the graph draws random numbers per sample, and sample_positions is
   //                        not as long as its batch
+  //   kResourceExhausted   the shared arena could not grow for another one, and is gone
   virtual absl::Status Run(const RunContext& context) = 0;
 
   // Begins a run that goes on with Advance; one in progress is given up. What the context refers to
@@ -162,8 +171,8 @@ class Executor {
   // primitive.
   virtual void SetProfile(Profile* profile) = 0;
 
-  // Bytes of the arena, scratch memory included but not the block, and what it would be without
-  // reuse.
+  // Bytes of the arena that it needs, scratch memory included but not the block, and what it would
+  // be without reuse.
   virtual size_t arena_bytes() const = 0;
   virtual size_t arena_bytes_without_reuse() const = 0;
 

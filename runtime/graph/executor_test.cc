@@ -55,6 +55,42 @@ TEST(ExecutorTest, RebindingPointsTheNextRunAtOtherMemory) {
   EXPECT_EQ(executor->Output("y")->raw(), out.raw());
 }
 
+// Sums of products, so that one run's values would be wrong for another.
+Graph Products(int64_t rows) {
+  Graph g;
+  const ValueId x = g.Input("x", {rows, 32}, DType::kF32);
+  g.MarkOutput("y", MatMul(g, Tanh(g, MatMul(g, x, x, false, true)), Tanh(g, x)));
+  return g;
+}
+
+TEST(ExecutorTest, OneArenaServesExecutorsThatTakeTurns) {
+  const auto arena = std::make_shared<device::Buffer>();
+  const std::vector<int64_t> sizes = {12, 50, 13};
+  std::vector<std::unique_ptr<Executor>> sharing;
+  std::vector<Tensor> inputs, expected;
+  size_t largest = 0;
+  for (const int64_t rows : sizes) {
+    inputs.push_back(Counting({rows, 32}));
+    const auto own = MustCompile(Products(rows));
+    ASSERT_TRUE(own->Bind("x", inputs.back()).ok() && own->Run({}).ok());
+    const Tensor y = own->Output("y").value();
+    expected.emplace_back(y.shape(), y.dtype());
+    std::ranges::copy(y.span<float>(), expected.back().span<float>().begin());
+    largest = std::max(largest, own->arena_bytes());
+  }
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    sharing.push_back(MustCompile(Products(sizes[i]), {.arena = arena}));
+    ASSERT_TRUE(sharing.back()->Bind("x", inputs[i]).ok());
+    for (size_t j = 0; j <= i; ++j) {  // the arena may have moved
+      ASSERT_TRUE(sharing[j]->Run({}).ok());
+      EXPECT_TRUE(std::ranges::equal(std::as_const(expected[j]).span<float>(),
+                                     sharing[j]->Output("y")->span<float>()))
+          << sizes[j] << " after " << sizes[i];
+    }
+  }
+  EXPECT_EQ(arena->bytes(), largest);
+}
+
 TEST(ExecutorTest, SaysWhenAnOutputIsComplete) {
   Graph g;
   const ValueId first = Scale(g, g.Input("x", {1}, DType::kF32), 2.0);

@@ -10,6 +10,13 @@
 namespace ringmaster::train {
 namespace {
 
+constexpr size_t kSizes = 2;
+
+graph::CompileOptions InOneArena(graph::CompileOptions options) {
+  options.arena = std::make_shared<device::Buffer>();
+  return options;
+}
+
 std::span<const uint32_t> SamplesOf(const BatchPart& part) {
   return part.samples.subspan(static_cast<size_t>(part.range.begin),
                               static_cast<size_t>(part.range.size()));
@@ -20,12 +27,24 @@ std::span<const uint32_t> SamplesOf(const BatchPart& part) {
 ShardProgram::ShardProgram(const Workload& workload, graph::CompileOptions options,
                            std::span<float> weights)
     : workload_(workload),
-      options_(std::move(options)),
+      options_(InOneArena(std::move(options))),
       weights_(weights),
       contribution_(StepVector<float>::Size(workload.layout())) {}
 
 absl::StatusOr<ShardProgram::Prepared*> ShardProgram::PreparedFor(int64_t samples) {
-  if (const auto found = prepared_.find(samples); found != prepared_.end()) return &found->second;
+  auto found = prepared_.find(samples);
+  if (found == prepared_.end()) {
+    const auto last_use = [](const auto& entry) { return entry.second.last_use; };
+    if (prepared_.size() == kSizes)
+      prepared_.erase(std::ranges::min_element(prepared_, {}, last_use));
+    RM_ASSIGN_OR_RETURN(Prepared made, Prepare(samples));
+    found = prepared_.emplace(samples, std::move(made)).first;
+  }
+  found->second.last_use = ++uses_;
+  return &found->second;
+}
+
+absl::StatusOr<ShardProgram::Prepared> ShardProgram::Prepare(int64_t samples) {
   RM_ASSIGN_OR_RETURN(const nn::Model model, workload_.Build(nn::Mode::kTraining, samples));
   Prepared made;
   RM_ASSIGN_OR_RETURN(made.executor, graph::Executor::Compile(model.graph, options_));
@@ -42,7 +61,7 @@ absl::StatusOr<ShardProgram::Prepared*> ShardProgram::PreparedFor(int64_t sample
     RM_RETURN_IF_ERROR(
         executor.OnComplete(model.parameters[i].gradient, [this, i] { Complete(i); }));
   }
-  return &prepared_.emplace(samples, std::move(made)).first->second;
+  return made;
 }
 
 // Backward goes from the last parameter to the first, not always strictly. Behind a gradient, up to

@@ -1,5 +1,6 @@
 // One shard's step as it is computed on this worker: the network, compiled for the shard's size,
-// its memory, and the vector of what the shard contributes to the sums.
+// its memory, which shards of all sizes share, and the vector of what the shard contributes to the
+// sums.
 //
 // Not thread-safe. It must not outlive its workload and the replica's buffers that it is given.
 #ifndef RINGMASTER_RUNTIME_TRAIN_SHARD_PROGRAM_H_
@@ -15,6 +16,7 @@
 
 #include "absl/status/statusor.h"
 #include "runtime/data/sample_stream.h"
+#include "runtime/device/memory.h"
 #include "runtime/graph/executor.h"
 #include "runtime/train/float_buffer.h"
 #include "runtime/train/workload.h"
@@ -71,7 +73,8 @@ class ShardProgram {
   ShardProgram(const ShardProgram&) = delete;  // the executor calls it
   ShardProgram& operator=(const ShardProgram&) = delete;
 
-  // Computes the shard, for itself. The first of a new size prepares its kernels. The result is
+  // Computes the shard, for itself. The first of a new size prepares its kernels, in place of those
+  // for the size before the last one: shards of a round have at most two. The result is
   // this object's memory, overwritten by the next run; its flags are zero. `ready`, if there is
   // one, hears of gradients while others are still computed, on this thread.
   absl::StatusOr<StepVector<float>> Run(const BatchPart& part, const GradientsReady& ready);
@@ -88,13 +91,20 @@ class ShardProgram {
   // Executor::SetProfile for shards of `samples` samples, of which one must have been run.
   void SetProfile(int64_t samples, graph::Profile* profile);
 
+  // Bytes that a step's values take, for the largest shard so far, and the number of sizes that it
+  // is prepared for.
+  size_t value_bytes() const { return options_.arena->bytes(); }
+  size_t sizes() const { return prepared_.size(); }
+
  private:
   struct Prepared {
     std::unique_ptr<graph::Executor> executor;
     tensor::Tensor inputs;
     tensor::Tensor labels;
+    uint64_t last_use = 0;  // counts calls of PreparedFor
   };
   absl::StatusOr<Prepared*> PreparedFor(int64_t samples);
+  absl::StatusOr<Prepared> Prepare(int64_t samples);
   // The one for its size, with its samples in it.
   absl::StatusOr<Prepared*> FilledWith(const BatchPart& part);
   graph::RunContext ContextOf(const BatchPart& part) const;
@@ -105,7 +115,8 @@ class ShardProgram {
   const graph::CompileOptions options_;
   const std::span<float> weights_;
   FloatBuffer contribution_;
-  std::map<int64_t, Prepared> prepared_;  // by samples; shards have at most two sizes
+  std::map<int64_t, Prepared> prepared_;  // by samples
+  uint64_t uses_ = 0;
 
   // Of the run in progress: its executor and samples, who hears of it, which parameters' gradients
   // are complete, and from which parameter on all are.

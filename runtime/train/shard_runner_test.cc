@@ -77,5 +77,23 @@ TEST_F(ShardRunnerTest, AShardLeavesNothingToTheNext) {
   EXPECT_TRUE(std::ranges::equal(again->all(), once->all()));
 }
 
+TEST_F(ShardRunnerTest, ShardsOfAllSizesShareTheMemoryOfTheLargest) {
+  const graph::CompileOptions options = workload_.StepOptions(job_.options.kernels);
+  ShardProgram program(workload_, options, replica_->weights());
+  const auto run = [&](ShardProgram& with, int64_t samples) {
+    const auto vector = with.Run({{0, samples}, rows_, positions_}, nullptr);
+    EXPECT_TRUE(vector.ok()) << vector.status();
+    return std::vector<float>(vector->all().begin(), vector->all().end());
+  };
+  size_t largest = 0;
+  for (const int64_t samples : {4, 8, 3, 4}) {
+    ShardProgram alone(workload_, options, replica_->weights());
+    EXPECT_EQ(run(program, samples), run(alone, samples)) << samples;
+    largest = std::max(largest, alone.value_bytes());
+    EXPECT_EQ(program.value_bytes(), largest) << samples;
+  }
+  EXPECT_EQ(program.sizes(), 2U);
+}
+
 }  // namespace
 }  // namespace ringmaster::train
