@@ -36,7 +36,7 @@ struct StateBuffer {
 };
 
 struct UpdateOptions {
-  uint64_t step = 0;               // counted from 0
+  uint64_t step = 0;               // updates before this one: a step that was left out is none
   double learning_rate = 0;        // of this step, as the schedule has it
   double gradient_scale = 1;       // what makes the sum a mean: 1 / number of labels in the batch
   double weight_decay_factor = 1;  // of this step, as the schedule has it

@@ -22,9 +22,11 @@ data::SampleLedger NewLedger(const Workload& workload) {
   return {workload.data_fingerprint(), workload.seed(), workload.train().size()};
 }
 
-optim::UpdateOptions OptionsOf(const Workload& workload, uint64_t step) {
+// Schedules go by the step. Moments count what they have seen, which steps that were left out
+// never showed them.
+optim::UpdateOptions OptionsOf(const Workload& workload, uint64_t step, uint64_t skipped = 0) {
   const training::v1alpha1::TrainerConfig& config = workload.config();
-  optim::UpdateOptions options{.step = step,
+  optim::UpdateOptions options{.step = step - skipped,
                                .learning_rate = optim::BaseLearningRate(config.optimizer),
                                .gradient_scale = 1.0 / workload.labels_per_batch()};
   if (!config.schedule) return options;
@@ -104,7 +106,8 @@ absl::Status Replica::Commit(const StepSums& sums, std::span<const uint32_t> row
   if (skip) {
     ++skipped_steps_;
   } else {
-    optimizer_->Update(weights_.span(), sums.gradients, OptionsOf(*workload_, step_));
+    optimizer_->Update(weights_.span(), sums.gradients,
+                       OptionsOf(*workload_, step_, skipped_steps_));
     nn::FoldStatistics(workload_->layout(), sums.statistics, sums.statistics_samples,
                        states_.span());
     loss_ = sums.mean_loss;

@@ -44,7 +44,7 @@ class Replica {
   void Reset();
 
   // Applies a step that took the samples `rows`. `skip` leaves the weights and statistics as they
-  // are; the step and its samples count all the same.
+  // are; the step and its samples count all the same, but not as one of the optimizer's updates.
   absl::Status Commit(const StepSums& sums, std::span<const uint32_t> rows, bool skip);
 
   uint64_t step() const { return step_; }

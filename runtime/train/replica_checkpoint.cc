@@ -149,6 +149,10 @@ absl::Status Replica::Restore(const checkpoint::Checkpoint& checkpoint) {
   RM_ASSIGN_OR_RETURN(const auto loss, Number<double>(metadata, kLoss));
   RM_ASSIGN_OR_RETURN(const std::optional<Evaluation> evaluation, ReadEvaluation(metadata));
   RM_ASSIGN_OR_RETURN(const auto skipped, Number<uint64_t>(metadata, kSkipped));
+  if (skipped > step) {
+    return absl::DataLossError(
+        fmt::format("its {} is {}, more than its {} steps", kSkipped, skipped, step));
+  }
   RM_ASSIGN_OR_RETURN(const auto seed, Number<uint64_t>(metadata, kSeed));
   RM_ASSIGN_OR_RETURN(const auto position, Number<uint64_t>(metadata, kPosition));
   if (Text(metadata, kData) != workload_->data_fingerprint()) return Differs("other data");
