@@ -77,7 +77,8 @@ struct Scope;
 
 struct CommunicatorOptions : Membership {
   // How long a peer may take to be reachable and in this round. Raise it where pods start far
-  // apart.
+  // apart. A lower rank, which is the one that connects, has at least `operation_timeout`: it may
+  // be in this round and at work.
   std::chrono::milliseconds connect_timeout{20'000};
 
   // How long a peer may be silent while this rank waits for it. It must exceed the longest time

@@ -170,8 +170,42 @@ TEST_P(FailureTest, ARankThatIsNeverThereIsNamedWithinTheConnectTimeout) {
                                      HasSubstr("it has not opened the round")));
   ++group.options.round;
   const auto awaiting = group.Open(1);
+  const auto start = steady_clock::now();
   EXPECT_THAT(Message(awaiting->Barrier("start")),
               AllOf(HasSubstr("rank 0 ("), HasSubstr("has not connected")));
+  EXPECT_GE(steady_clock::now() - start, group.options.connect_timeout);
+  EXPECT_LT(steady_clock::now() - start, testing::kPatience);
+}
+
+TEST_P(FailureTest, ALowerRankThatConnectsLateButIsAtWorkHasTheOperationTimeout) {
+  Group group(2, GetParam());
+  group.options.connect_timeout = milliseconds(300);
+  group.options.operation_timeout = testing::kImpatience;
+  group.Run([&](Communicator& comm) {
+    if (comm.rank() == 0) std::this_thread::sleep_for(2 * group.options.connect_timeout);
+    EXPECT_TRUE(comm.Barrier("start").ok()) << comm.status();
+  });
+}
+
+// Of whom it waits for, rank 2 knows only that it waits as well.
+TEST(LateRankTest, IsWaitedForWithinTheConnectTimeoutHoweverShortThatOfOperations) {
+  Group group(3, Wires::kTcp);
+  group.options.operation_timeout = testing::kImpatience;
+  group.Run([&](Communicator& comm) {
+    std::vector<float> data(1, 1.0f);
+    absl::Status status;
+    if (comm.rank() == 0) {
+      std::this_thread::sleep_for(4 * group.options.operation_timeout);  // longer than any stall
+      status = comm.Send(1, data, "late");
+    } else {
+      const auto pair = comm.Group(std::vector{1, 2}, "pair");
+      ASSERT_TRUE(pair.ok()) << pair.status();
+      EXPECT_TRUE((*pair)->Barrier("meet").ok()) << comm.status();
+      if (comm.rank() == 1) status = comm.Receive(0, data, "late");
+      if (status.ok()) status = (*pair)->Broadcast(0, data, "pass on");
+    }
+    EXPECT_TRUE(status.ok()) << status;
+  });
 }
 
 TEST_P(FailureTest, LeavingAfterTheLastOperationDisturbsNobody) {

@@ -178,11 +178,18 @@ absl::Status TcpTransport::CheckPatience(SteadyTime now) {
   for (int rank = 0; rank < world(); ++rank) {
     if (rank == membership_.rank) continue;
     const Peer& p = peer(rank);
-    if (!p.link.has_work() || p.dialer != nullptr) continue;
+    if (!p.link.has_work()) continue;
+    // Connecting has its own time, which may be longer than any stall.
+    if (!p.link.attached()) elsewhere_ = now;
+    if (p.dialer != nullptr) continue;
     waited_for = rank;
     if (p.link.held_back()) continue;  // whatever it says waits behind data that it sent early
     const auto silence = now - std::max(begun_, p.link.last_heard());
-    if (silence < timeouts_.operation) continue;
+    // One that has yet to connect is not in the round, or is at work before it comes to this rank.
+    const milliseconds patience = p.link.attached()
+                                      ? timeouts_.operation
+                                      : std::max(timeouts_.connect, timeouts_.operation);
+    if (silence < patience) continue;
     const char* what = p.link.attached() ? "has been silent" : "has not connected";
     return Blame(
         rank, absl::DeadlineExceededError(fmt::format("{} for {:.1f} s", what, Seconds(silence))));
