@@ -181,6 +181,31 @@ TEST(GroupTest, AMemberThatIsBusyInAnotherGroupIsWaitedFor) {
   });
 }
 
+// What it does not take yet fills its memory for the connection, and stays there.
+TEST(GroupTest, AMemberThatIsBusyInAnotherGroupIsWaitedForWithALargeArray) {
+  Group group(3, testing::Wires::kTcp);
+  group.options.operation_timeout = testing::kImpatience;
+  group.Run([&](Communicator& comm) {
+    ASSERT_TRUE(comm.Barrier("meet").ok());
+    std::vector<uint8_t> large(size_t{64} << 20, comm.rank() == 0 ? 7 : 0);
+    if (comm.rank() == 0) {
+      EXPECT_TRUE(comm.Send(1, large, "large").ok()) << comm.status();
+      return;
+    }
+    const auto busy = Make(comm, {1, 2}, "busy");
+    const auto start = steady_clock::now();
+    std::vector<uint8_t> go_on = {1};
+    while (go_on[0] == 1) {
+      go_on[0] = steady_clock::now() - start < 5 * group.options.operation_timeout ? 1 : 0;
+      ASSERT_TRUE(busy->Broadcast(0, go_on, "work").ok()) << busy->status();
+      std::this_thread::sleep_for(milliseconds(5));
+    }
+    if (comm.rank() == 2) return;
+    EXPECT_TRUE(comm.Receive(0, large, "large").ok()) << comm.status();
+    EXPECT_EQ(std::count(large.begin(), large.end(), 7), std::ssize(large));
+  });
+}
+
 class GroupFailureTest : public ::testing::Test {
  protected:
   // Every rank runs `body`, which must fail, with a message that has all of `words`.

@@ -1,5 +1,6 @@
 #include "runtime/collectives/transport/tcp/socket.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
@@ -17,9 +18,8 @@
 namespace ringmaster::collectives::tcp {
 namespace {
 
-constexpr int kKeepIdleSeconds = 10;
-constexpr int kKeepIntervalSeconds = 5;
 constexpr int kKeepCount = 3;
+constexpr int64_t kLongestKeepSeconds = 32767;  // that the kernel takes
 
 absl::Status SetInt(int fd, int level, int option, int value, const char* name) {
   if (setsockopt(fd, level, option, &value, sizeof(value)) == 0) return absl::OkStatus();
@@ -138,14 +138,18 @@ absl::Status ConnectResult(int fd) {
   return error == 0 ? absl::OkStatus() : ErrnoStatus(error, "connect");
 }
 
-absl::Status TuneConnection(int fd, std::chrono::milliseconds user_timeout) {
+// TCP_USER_TIMEOUT stays unset: Linux counts against it the time for which a peer takes no bytes,
+// though it acknowledges every probe, and a rank may be busy with others for as long as it works.
+// Bytes that a vanished machine does not acknowledge are not noticed here then: whoever waits for
+// it misses its signs of life.
+absl::Status TuneConnection(int fd, std::chrono::milliseconds patience) {
+  const auto part = std::chrono::ceil<std::chrono::seconds>(patience / (1 + kKeepCount));
+  const int seconds = static_cast<int>(std::clamp<int64_t>(part.count(), 1, kLongestKeepSeconds));
   RM_RETURN_IF_ERROR(SetInt(fd, IPPROTO_TCP, TCP_NODELAY, 1, "TCP_NODELAY"));
   RM_RETURN_IF_ERROR(SetInt(fd, SOL_SOCKET, SO_KEEPALIVE, 1, "SO_KEEPALIVE"));
-  RM_RETURN_IF_ERROR(SetInt(fd, IPPROTO_TCP, TCP_KEEPIDLE, kKeepIdleSeconds, "TCP_KEEPIDLE"));
-  RM_RETURN_IF_ERROR(SetInt(fd, IPPROTO_TCP, TCP_KEEPINTVL, kKeepIntervalSeconds, "TCP_KEEPINTVL"));
-  RM_RETURN_IF_ERROR(SetInt(fd, IPPROTO_TCP, TCP_KEEPCNT, kKeepCount, "TCP_KEEPCNT"));
-  return SetInt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, static_cast<int>(user_timeout.count()),
-                "TCP_USER_TIMEOUT");
+  RM_RETURN_IF_ERROR(SetInt(fd, IPPROTO_TCP, TCP_KEEPIDLE, seconds, "TCP_KEEPIDLE"));
+  RM_RETURN_IF_ERROR(SetInt(fd, IPPROTO_TCP, TCP_KEEPINTVL, seconds, "TCP_KEEPINTVL"));
+  return SetInt(fd, IPPROTO_TCP, TCP_KEEPCNT, kKeepCount, "TCP_KEEPCNT");
 }
 
 IoState ReceiveInto(int fd, std::span<std::byte> buffer, size_t* done) {

@@ -40,9 +40,10 @@ absl::StatusOr<SocketAddress> LocalAddress(int fd);
 absl::StatusOr<UniqueFd> StartConnecting(const SocketAddress& target, const SocketAddress& source);
 absl::Status ConnectResult(int fd);
 
-// No delay for small messages; keep-alive probes; and the kernel gives up on unacknowledged bytes
-// after `user_timeout`, which finds a machine that vanished (a stopped process it does not find).
-absl::Status TuneConnection(int fd, std::chrono::milliseconds user_timeout);
+// No delay for small messages; and keep-alive probes, by which the kernel ends an idle connection
+// to a machine that has vanished for `patience`, in whole seconds, at least four. It finds neither
+// a stopped process nor that bytes which were sent arrive nowhere.
+absl::Status TuneConnection(int fd, std::chrono::milliseconds patience);
 
 enum class IoState { kComplete, kWouldBlock, kClosed, kFailed };
 
