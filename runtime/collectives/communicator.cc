@@ -13,6 +13,7 @@
 #include "runtime/collectives/algorithms/tree.h"
 #include "runtime/collectives/operation.h"
 #include "runtime/collectives/timeline.h"
+#include "runtime/collectives/transport/frame.h"
 #include "runtime/collectives/transport/tcp/tcp_transport.h"
 
 namespace ringmaster::collectives {
@@ -54,9 +55,10 @@ void Raise(std::atomic<uint64_t>& counter, uint64_t by) {
 
 absl::StatusOr<std::unique_ptr<Communicator>> Communicator::Create(
     const CommunicatorOptions& options, tcp::Listener& listener) {
-  if (options.segment_bytes < kMinSegmentBytes) {
-    return absl::InvalidArgumentError(
-        fmt::format("segment_bytes: {}; at least {}", options.segment_bytes, kMinSegmentBytes));
+  if (options.segment_bytes < kMinSegmentBytes || options.segment_bytes > kMaxDataBytes) {
+    return absl::InvalidArgumentError(fmt::format("segment_bytes: {}; from {} to {}",
+                                                  options.segment_bytes, kMinSegmentBytes,
+                                                  kMaxDataBytes));
   }
   if (options.connect_timeout.count() <= 0 || options.operation_timeout.count() <= 0) {
     return absl::InvalidArgumentError("connect_timeout and operation_timeout must be positive");

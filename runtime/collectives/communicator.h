@@ -86,7 +86,7 @@ struct CommunicatorOptions : Membership {
   std::chrono::milliseconds operation_timeout{60'000};
 
   // The largest payload of one frame, in bytes. Smaller overlaps better and costs more system
-  // calls; tests set it low to reach the paths with many segments cheaply. At least 64.
+  // calls; tests set it low to reach the paths with many segments cheaply. From 64 to 2^30.
   size_t segment_bytes = 256 * 1024;
 
   // What every operation that has this algorithm takes, instead of what the cost model chooses; the

@@ -272,6 +272,8 @@ TEST(CommunicatorTest, NamesTheOptionThatIsWrong) {
   EXPECT_THAT(error([](auto& o) { o.members[1].pod_uid.clear(); }),
               HasSubstr("members[1].pod_uid"));
   EXPECT_THAT(error([](auto& o) { o.segment_bytes = 3; }), HasSubstr("segment_bytes"));
+  EXPECT_THAT(error([](auto& o) { o.segment_bytes = (size_t{1} << 30) + 1; }),
+              HasSubstr("segment_bytes: 1073741825"));
 }
 
 TEST(CommunicatorTest, RefusesWrongLengthsWithoutFailingTheRound) {

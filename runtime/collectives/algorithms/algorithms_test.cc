@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include "runtime/collectives/algorithms/doubling.h"
 #include "runtime/collectives/algorithms/tree.h"
 #include "runtime/collectives/algorithms/two_level.h"
 #include "runtime/collectives/communicator.h"
@@ -153,6 +154,50 @@ TEST(AlgorithmWiresTest, DoublingIsTheReferencesWhateverKeepsWhatIsSent) {
       });
     }
   }
+}
+
+// A message has a largest size, an array has none.
+constexpr size_t kLargestMessage = 4001;  // no whole number of elements
+
+absl::Status DoublingInMessages(Communicator& comm, std::vector<float>& data) {
+  return comm.Run(Operation(), [&](Transport& t) {
+    return DoublingAllreduce(t, {Reduction::kSum, ElementType::kF32}, data, data, kLargestMessage);
+  });
+}
+
+TEST(DoublingMessagesTest, TheirSumIsTheReferences) {
+  for (const auto wires : {testing::Wires::kTcp, testing::Wires::kShared}) {
+    Group group(5, wires);
+    group.Run([](Communicator& comm) {
+      for (const size_t size : {0, 1, 1000, 1001, 10'000}) {
+        std::vector<float> data = Values(comm.rank(), size);
+        const absl::Status reduced = DoublingInMessages(comm, data);
+        ASSERT_TRUE(reduced.ok()) << reduced;
+        ASSERT_EQ(data, Sum(comm.world(), size));
+      }
+    });
+  }
+}
+
+// Rank 1 is made by hand: who sends other lengths is found out.
+TEST(DoublingMessagesTest, NoneIsLongerThanItMayBe) {
+  Group group(2);
+  group.Run([](Communicator& comm) {
+    std::vector<float> data = Values(comm.rank(), 1500);
+    if (comm.rank() == 0) {
+      EXPECT_TRUE(DoublingInMessages(comm, data).ok()) << comm.status();
+      return;
+    }
+    std::vector<std::byte> got(6000);
+    const std::span<const std::byte> mine = std::as_bytes(std::span(data));
+    const absl::Status met = comm.Run(Operation(), [&](Transport& t) {
+      t.PostSend(0, mine.first(4000));
+      t.PostSend(0, mine.subspan(4000));
+      t.PostReceive(0, std::span(got).first(4000));
+      return t.Wait(t.PostReceive(0, std::span(got).subspan(4000)));
+    });
+    EXPECT_TRUE(met.ok()) << met;
+  });
 }
 
 TEST(AlgorithmSizeTest, AMillionNumbersAreTheReferences) {

@@ -1,26 +1,42 @@
 #include "runtime/collectives/algorithms/doubling.h"
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
 #include <vector>
 
 #include "common/status.h"
 #include "runtime/collectives/algorithms/places.h"
+#include "runtime/collectives/algorithms/transfer.h"
 
 namespace ringmaster::collectives {
 namespace {
+
+// Calls post(offset, bytes) for each message of an array, at least one.
+template <typename Post>
+void ForMessages(size_t bytes, size_t largest, const Post& post) {
+  size_t at = 0;
+  do {
+    const size_t size = std::min(largest, bytes - at);
+    post(at, size);
+    at += size;
+  } while (at < bytes);
+}
 
 // The values of a rank from step to step. A result goes to `out`, unless that is still being sent:
 // then it needs a place of its own, as what is sent must stay until the end.
 class Results {
  public:
-  Results(ConstElements in, Elements out) : values_(in.bytes()), out_(out.bytes()) {}
+  Results(ConstElements in, Elements out, size_t largest)
+      : values_(in.bytes()), out_(out.bytes()), largest_(largest) {}
 
   std::span<const std::byte> values() const { return values_; }
 
   void SendTo(Transport& transport, int peer) {
-    const bool copied = transport.PostSend(peer, values_);
-    if (!copied && values_.data() == out_.data()) out_is_sent_ = true;
+    ForMessages(values_.size(), largest_, [&](size_t at, size_t size) {
+      const bool copied = transport.PostSend(peer, values_.subspan(at, size));
+      if (!copied && values_.data() == out_.data()) out_is_sent_ = true;
+    });
   }
 
   // Who has the lower place is on the left, so that both sides of an exchange get the same bits.
@@ -31,9 +47,13 @@ class Results {
       kept_.push_back(std::make_unique_for_overwrite<std::byte[]>(out_.size()));
       into = {kept_.back().get(), out_.size()};
     }
-    const Combining step{combine, values_, into, peer_is_left};
+    Receipt last;
+    ForMessages(values_.size(), largest_, [&](size_t at, size_t size) {
+      last = transport.PostCombine(
+          peer, {combine, values_.subspan(at, size), into.subspan(at, size), peer_is_left});
+    });
     values_ = into;
-    return transport.Wait(transport.PostCombine(peer, step));
+    return transport.Wait(last);
   }
 
   absl::Status Deliver(Transport& transport) {
@@ -46,6 +66,7 @@ class Results {
  private:
   std::span<const std::byte> values_;
   const std::span<std::byte> out_;
+  const size_t largest_;  // message
   bool out_is_sent_ = false;
   std::vector<std::unique_ptr<std::byte[]>> kept_;
 };
@@ -53,15 +74,22 @@ class Results {
 }  // namespace
 
 absl::Status DoublingAllreduce(Transport& transport, const Combiner& combine, ConstElements in,
-                               Elements out) {
+                               Elements out, size_t largest_message) {
+  const size_t largest = PieceElements(in.element_bytes(), largest_message) * in.element_bytes();
   const Places where(transport.world());
   const int rank = transport.rank();
   if (where.lends(rank)) {
     // The result contains what was lent, so that may be written over by then.
-    transport.PostSend(rank + 1, in.bytes());
-    return transport.Wait(transport.PostReceive(rank + 1, out.bytes()));
+    Receipt last;
+    ForMessages(in.bytes().size(), largest, [&](size_t at, size_t size) {
+      transport.PostSend(rank + 1, in.bytes().subspan(at, size));
+    });
+    ForMessages(out.bytes().size(), largest, [&](size_t at, size_t size) {
+      last = transport.PostReceive(rank + 1, out.bytes().subspan(at, size));
+    });
+    return transport.Wait(last);
   }
-  Results results(in, out);
+  Results results(in, out, largest);
   for (int step = 1; step < where.places; step *= 2)
     transport.Connect(where.rank(where.place(rank) ^ step));
   if (where.has_pair(rank))
