@@ -123,6 +123,30 @@ TEST_P(OrderedSumBitsTest, AreTheTreesAtEveryWorldSize) {
   }
 }
 
+// More shards than ranks, and so few that ranks have none.
+TEST(OrderedSumManyRanksTest, BitsAreTheTreesAtWorldsOf24And32) {
+  const unsigned seed = std::random_device{}();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  for (const int shard_count : {20, 45}) {
+    const auto shards = RandomShards(shard_count, kElements, seed);
+    for (const int world : {24, 32}) {
+      Group group(world);
+      group.options.segment_bytes = 1024;
+      for (const Algorithm schedule : kSchedules) {
+        SCOPED_TRACE(std::to_string(shard_count) + " shards, world " + std::to_string(world) +
+                     ", " + NameOf(schedule));
+        group.options.algorithm = schedule;
+        std::vector<std::vector<int>> owned(static_cast<size_t>(world));
+        for (int shard = 0; shard < shard_count; ++shard)
+          owned[static_cast<size_t>(shard * world / shard_count)].push_back(shard);
+        const auto results = ReduceAcross(group, shards, owned);
+        ExpectTreeSum(shards, results[0]);
+        for (const auto& result : results) ASSERT_EQ(Bits(result), Bits(results[0]));
+      }
+    }
+  }
+}
+
 TEST_P(OrderedSumBitsTest, DoNotDependOnWhoOwnsWhat) {
   const int shard_count = GetParam();
   const unsigned seed = std::random_device{}();
