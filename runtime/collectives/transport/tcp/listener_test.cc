@@ -306,9 +306,11 @@ TEST_F(ListenerTest, FramesOfAnyContentEndTheRoundNamingTheRank) {
     RawPeer peer(address());
     ASSERT_EQ(peer.Handshake(Rank0(), 1), Verdict::kAccepted);
     std::string stream;
+    bool aborts = false;
     for (uint64_t frames = 1 + random() % 5; frames > 0; --frames) {
       // Up to one type that there is not, and to one byte more than fits.
       const auto type = static_cast<FrameType>(1 + random() % 12);
+      aborts = aborts || type == FrameType::kAbort;
       const uint64_t tags[] = {0, 1, 4096, random(), uint64_t{1} << 33 | random() % 20};
       const uint64_t length = random() % 8 == 0 ? kMaxControlBytes + random() % 2 : random() % 80;
       const FrameHeaderBytes header = EncodeFrameHeader(
@@ -321,6 +323,10 @@ TEST_F(ListenerTest, FramesOfAnyContentEndTheRoundNamingTheRank) {
     peer.Close();
     const absl::Status status = communicator_->Barrier("b");
     ASSERT_FALSE(status.ok());
+    // Whoever sends an abort says itself who is to blame.
+    if (aborts) continue;
+    ASSERT_THAT(Message(status), HasSubstr("rank 0 (")) << "trial " << trial;
+    ASSERT_EQ(communicator_->suspect(), 0) << status;
   }
 }
 
