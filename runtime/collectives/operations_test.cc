@@ -20,6 +20,11 @@ using testing::Wires;
 
 constexpr size_t kSizes[] = {0, 1, 7, 1000};
 constexpr size_t kSegmentBytes = 1024;
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr size_t kMany = 50'000;
+#else
+constexpr size_t kMany = 1'000'000;
+#endif
 constexpr Reduction kReductions[] = {Reduction::kSum, Reduction::kAverage, Reduction::kMin,
                                      Reduction::kMax, Reduction::kProduct};
 
@@ -36,10 +41,13 @@ T Make(double value) {
   }
 }
 
-// So small that every type holds every result, or wraps in a known way.
+// So small that every type holds every result of up to 32 ranks exactly, or wraps in a known way: a
+// sum is at most 224, and a product at most 2^7 * 3^2, in whatever order it is made.
 int64_t Value(Reduction reduction, int rank, size_t i) {
   const size_t mixed = i * 7 + static_cast<size_t>(rank) * 3 + i / 8;
-  return static_cast<int64_t>(reduction == Reduction::kProduct ? 1 + mixed % 2 : mixed % 8);
+  if (reduction != Reduction::kProduct) return static_cast<int64_t>(mixed % 8);
+  if (mixed % 16 == 3) return 3;
+  return mixed % 5 < 1 ? 2 : 1;
 }
 
 double Expected(Reduction reduction, int world, size_t i) {
@@ -65,24 +73,35 @@ double Expected(Reduction reduction, int world, size_t i) {
                                           : static_cast<double>(result);
 }
 
-template <typename T>
-std::vector<T> Input(Reduction reduction, int rank, size_t size) {
+// Long arrays repeat themselves, as making each of their values would take longer than the
+// operations. A prime number: no two pieces or slices of them are alike.
+constexpr size_t kPeriod = 1009;
+
+template <typename T, typename ValueAt>
+std::vector<T> Repeat(size_t size, const ValueAt& value_at) {
   std::vector<T> values(size);
-  for (size_t i = 0; i < size; ++i)
-    values[i] = Make<T>(static_cast<double>(Value(reduction, rank, i)));
+  for (size_t i = 0; i < std::min(size, kPeriod); ++i)
+    values[i] = Make<T>(static_cast<double>(value_at(i)));
+  for (size_t i = kPeriod; i < size; i += kPeriod)
+    std::copy_n(values.begin(), std::min(kPeriod, size - i), &values[i]);
   return values;
 }
 
 template <typename T>
+std::vector<T> Input(Reduction reduction, int rank, size_t size) {
+  return Repeat<T>(size, [&](size_t i) { return Value(reduction, rank, i); });
+}
+
+template <typename T>
 std::vector<T> Result(Reduction reduction, int world, size_t size) {
-  std::vector<T> values(size);
-  for (size_t i = 0; i < size; ++i) values[i] = Make<T>(Expected(reduction, world, i));
-  return values;
+  return Repeat<T>(size, [&](size_t i) { return Expected(reduction, world, i); });
 }
 
 template <typename T>
 ::testing::AssertionResult Same(std::span<const T> got, std::span<const T> want) {
   if (got.size() != want.size()) return ::testing::AssertionFailure() << "another length";
+  if (got.empty() || std::memcmp(got.data(), want.data(), got.size_bytes()) == 0)
+    return ::testing::AssertionSuccess();
   for (size_t i = 0; i < got.size(); ++i) {
     if (std::memcmp(&got[i], &want[i], sizeof(T)) != 0)
       return ::testing::AssertionFailure() << "element " << i << " of " << got.size();
@@ -179,6 +198,14 @@ void CheckMoves(Communicator& comm, size_t size) {
   out.assign(part.count, T{});
   ASSERT_TRUE(comm.Scatter(root, is_root ? all : out, counts, out, "s").ok()) << comm.status();
   ASSERT_TRUE(Same(out, mine));
+
+  if (comm.world() == 1) return;
+  const int next = (comm.rank() + 1) % comm.world();
+  const int previous = (comm.rank() + comm.world() - 1) % comm.world();
+  const std::vector<T> sent = Input<T>(kAny, comm.rank(), size);
+  out.assign(size, T{});
+  ASSERT_TRUE(comm.SendReceive(next, sent, previous, out, "p").ok()) << comm.status();
+  ASSERT_TRUE(Same(out, Input<T>(kAny, previous, size)));
 }
 
 // Rank a sends b % 2 == 0 ? a + 1 : size elements to rank b.
@@ -270,17 +297,62 @@ TEST_P(OperationsTest, EveryMoveOfEveryTypeIsTheReferences) {
   });
 }
 
-class ManyRanksTest : public ::testing::TestWithParam<int> {};
+// Over memory alone, which is the cheapest; the worlds above go over the others too.
+class ManyRanksTest : public ::testing::TestWithParam<int> {
+ protected:
+  Group group_{GetParam()};
+};
 
-INSTANTIATE_TEST_SUITE_P(Worlds, ManyRanksTest, ::testing::Values(16, 24, 32));
+INSTANTIATE_TEST_SUITE_P(Worlds, ManyRanksTest,
+                         ::testing::Values(9, 10, 11, 12, 13, 14, 15, 16, 24, 32),
+                         ::testing::PrintToStringParamName());
 
-TEST_P(ManyRanksTest, OperationsAreTheReferences) {
-  Group group(GetParam());
-  group.Run([](Communicator& comm) {
-    CheckReductions<float>(comm, Reduction::kSum, 1000);
-    CheckReductions<int64_t>(comm, Reduction::kMax, 1100);
-    CheckMoves<double>(comm, 1000);
-    CheckAllToAll<int32_t>(comm, 7);
+TEST_P(ManyRanksTest, EveryOperationOfEveryTypeIsTheReferences) {
+  group_.options.segment_bytes = kSegmentBytes;
+  group_.Run([](Communicator& comm) {
+    for (const size_t size : kSizes) {
+      SCOPED_TRACE(size);
+      ForEachType([&]<typename T>(T) {
+        SCOPED_TRACE(NameOf(ElementTypeOf<T>()));
+        for (const Reduction reduction : kReductions) {
+          SCOPED_TRACE(NameOf(reduction));
+          CheckReductions<T>(comm, reduction, size);
+        }
+        CheckMoves<T>(comm, size);
+        CheckAllToAll<T>(comm, size);
+      });
+    }
+  });
+}
+
+class ManyElementsTest : public ManyRanksTest {};
+
+INSTANTIATE_TEST_SUITE_P(Worlds, ManyElementsTest,
+                         ::testing::Values(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16,
+                                           24, 32),
+                         ::testing::PrintToStringParamName());
+
+// Every type at some worlds. At the others every operation of one type, another one for each
+// reduction and each world, so that all types have their turn there: more would take minutes.
+TEST_P(ManyElementsTest, EveryOperationIsTheReferences) {
+  constexpr int kTypes = 7;
+  const int world = GetParam();
+  const bool all_types = world == 2 || world == 3 || world == 4 || world == 8;
+  group_.Run([&](Communicator& comm) {
+    int number = 0;
+    ForEachType([&]<typename T>(T) {
+      SCOPED_TRACE(NameOf(ElementTypeOf<T>()));
+      const int type = number++;
+      int turn = world;
+      const auto has_turn = [&] { return all_types || turn++ % kTypes == type; };
+      for (const Reduction reduction : kReductions) {
+        SCOPED_TRACE(NameOf(reduction));
+        if (has_turn()) CheckReductions<T>(comm, reduction, kMany);
+      }
+      if (!has_turn()) return;
+      CheckMoves<T>(comm, kMany);
+      CheckAllToAll<T>(comm, kMany / static_cast<size_t>(world));
+    });
   });
 }
 
