@@ -13,6 +13,8 @@
 namespace ringmaster::rendezvous {
 namespace {
 
+constexpr char kReplacedByANewerStream[] = "replaced by a newer stream of the same pod";
+
 std::int64_t Milliseconds(Duration duration) {
   return std::chrono::duration_cast<std::chrono::milliseconds>(duration).count();
 }
@@ -172,9 +174,12 @@ void Registry::Refuse(StreamId id, const std::string& reason, bool permanent,
 void Registry::Accept(StreamId id, const WorkerIdentity& identity, const v1::Hello& hello) {
   Job& job = jobs_[identity.job];
   Worker& worker = job.workers[identity.pod_uid];
+  // Tokens are not always checked in the order in which the Hellos came.
+  if (worker.stream > id)
+    return Find(id)->downstream->End(absl::AbortedError(kReplacedByANewerStream));
   if (Stream* older = worker.stream == 0 ? nullptr : Find(worker.stream)) {
     older->identity.reset();
-    older->downstream->End(absl::AbortedError("replaced by a newer stream of the same pod"));
+    older->downstream->End(absl::AbortedError(kReplacedByANewerStream));
   }
   Stream& stream = *Find(id);
   stream.identity = identity;

@@ -3,7 +3,8 @@
 //
 // Rules:
 // - A stream says Hello first, within the time-out; what comes before it, or instead, ends the
-//   stream. A second stream of the same pod UID replaces the first, whose messages count no more.
+//   stream. Of two streams of one pod UID that which was opened last stands, whichever Hello is
+//   checked first; messages of the other count no more.
 // - A worker that is not heard of for the time-out is lost: its stream is ended, its view says
 // since
 //   when. A Tick that comes late itself says that this process stood still, not the workers: they

@@ -82,6 +82,20 @@ TEST_F(RegistryTest, ReplacesTheOlderStreamOfTheSamePod) {
   EXPECT_EQ(View("u0").progress->step, 5);
 }
 
+TEST_F(RegistryTest, KeepsTheNewerStreamOfAPodWhoseOlderHelloIsCheckedLater) {
+  Line newer;
+  verifier_.meanwhile = [&] { newer = Join("u0", /*round=*/2); };
+  const Line older = Join("u0", /*round=*/1);
+  EXPECT_THAT(newer.down->Story(), ElementsAre("accepted"));
+  EXPECT_FALSE(newer.down->end.has_value());
+  EXPECT_THAT(older.down->Story(), ElementsAre());
+  ASSERT_TRUE(older.down->end.has_value());
+  EXPECT_EQ(older.down->end->code(), absl::StatusCode::kAborted);
+  registry_.Closed(older.id);
+  EXPECT_TRUE(View("u0").connected);
+  EXPECT_EQ(View("u0").round, 2);
+}
+
 TEST_F(RegistryTest, MarksASilentWorkerLostAndEndsItsStream) {
   const Line silent = Join("u0");
   const Line lively = Join("u1");

@@ -3,10 +3,12 @@
 #ifndef RINGMASTER_OPERATOR_RENDEZVOUS_TESTING_REGISTRY_FIXTURE_H_
 #define RINGMASTER_OPERATOR_RENDEZVOUS_TESTING_REGISTRY_FIXTURE_H_
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -56,10 +58,12 @@ class RecordingDownstream : public Downstream {
 class TableVerifier : public PodVerifier {
  public:
   absl::Status Verify(const WorkerIdentity& worker, bool) override {
+    if (meanwhile) std::exchange(meanwhile, nullptr)();
     const auto found = verdicts.find(worker.pod_uid);
     return found == verdicts.end() ? absl::NotFoundError("no pod " + worker.pod) : found->second;
   }
   std::map<std::string, absl::Status> verdicts;  // by pod UID
+  std::function<void()> meanwhile;               // happens during the next verification
 };
 
 struct Line {
