@@ -24,6 +24,12 @@ struct Overloaded : Ts... {
 template <typename... Ts>
 Overloaded(Ts...) -> Overloaded<Ts...>;
 
+// Of errors with kInvalidArgument: whether the object itself is wrong, not how it was asked for.
+bool IsRefusedAsItIs(const absl::Status& status) {
+  const std::string reason = kube::Reason(status);
+  return reason == kube::kReasonInvalid || reason == kube::kReasonBadRequest;
+}
+
 bool IsWrite(const reconcile::Action& action) {
   return !std::holds_alternative<reconcile::RecordEvent>(action) &&
          !std::holds_alternative<reconcile::SendCommand>(action);
@@ -118,7 +124,16 @@ absl::Status Executor::Write(const Json& job, const reconcile::Decision& decisio
   });
 }
 
+// Of what the API refuses, only an object that was to be made can be the fault of the job.
 absl::Status Executor::WriteOne(const Json& job, const reconcile::Action& action) {
+  const absl::Status done = WriteAction(job, action);
+  const bool makes = std::holds_alternative<reconcile::CreatePod>(action) ||
+                     std::holds_alternative<reconcile::CreateService>(action);
+  if (!absl::IsInvalidArgument(done) || (makes && IsRefusedAsItIs(done))) return done;
+  return kube::WithReason(absl::InternalError(Message(done)), kube::Reason(done));
+}
+
+absl::Status Executor::WriteAction(const Json& job, const reconcile::Action& action) {
   const std::string ns = kube::Namespace(job);
   return std::visit(
       Overloaded{

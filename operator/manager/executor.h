@@ -39,9 +39,9 @@ class Executor {
            OwnWrites& own_writes, MadePods& made_pods, Rush& rush, int parallel);
 
   // `job` is the object that the decision was computed from. The first error; kAborted when the
-  // status was stale, in which case nothing has happened; kInvalidArgument when the API refuses a
-  // pod or a service for what it is, so that trying again would not help; kInternal when it refuses
-  // the status so, which an event then tells.
+  // status was stale, in which case nothing has happened; kInvalidArgument when the API refuses to
+  // make a pod or a service for what it is, so that trying again would not help; kInternal when it
+  // refuses another write so: the status, which an event then tells, or a deletion.
   absl::Status Execute(const kube::Json& job, const reconcile::Decision& decision,
                        CallMeter& meter);
 
@@ -55,6 +55,7 @@ class Executor {
   absl::Status StatusRefused(const kube::Json& job, const absl::Status& why);
   absl::Status Write(const kube::Json& job, const reconcile::Decision& decision, CallMeter& meter);
   absl::Status WriteOne(const kube::Json& job, const reconcile::Action& action);
+  absl::Status WriteAction(const kube::Json& job, const reconcile::Action& action);
   absl::Status CreatePod(const kube::Json& job, const kube::Json& pod);
   absl::StatusOr<kube::Json> CreateOwned(const kube::Json& job, const kube::ResourceType& type,
                                          const kube::Json& object);

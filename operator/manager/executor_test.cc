@@ -257,6 +257,30 @@ TEST_F(ExecutorTest, DeletesThePodThatIsMeant) {
   EXPECT_FALSE(Exists("a"));
 }
 
+TEST_F(ExecutorTest, CountsAnInvalidPodAsTheTemplatesFaultAndNothingElse) {
+  const auto refuse_with = [&](Verb verb, const char* reason) {
+    client_.FailNext({.verb = verb, .type = "pods"},
+                     kube::WithReason(absl::InvalidArgumentError("no"), reason));
+  };
+  reconcile::Decision decision;
+  decision.actions = {Create("a")};
+  for (const char* reason : {kube::kReasonInvalid, kube::kReasonBadRequest}) {
+    refuse_with(Verb::kCreate, reason);
+    EXPECT_TRUE(absl::IsInvalidArgument(Execute(decision))) << reason;
+  }
+  for (const char* reason : {"MethodNotAllowed", "NotAcceptable", "UnsupportedMediaType"}) {
+    refuse_with(Verb::kCreate, reason);
+    const absl::Status done = Execute(decision);
+    EXPECT_TRUE(absl::IsInternal(done)) << done;
+    EXPECT_EQ(kube::Reason(done), reason);
+  }
+  refuse_with(Verb::kDelete, kube::kReasonBadRequest);
+  decision.actions = {reconcile::DeletePod{"a", "uid"}};
+  const absl::Status done = Execute(decision);
+  EXPECT_TRUE(absl::IsInternal(done)) << done;
+  EXPECT_EQ(client_.Pending(), 0);
+}
+
 TEST_F(ExecutorTest, TriesTheOtherWritesWhenOneFails) {
   client_.FailNext({.verb = Verb::kCreate, .type = "pods", .name = "a"},
                    absl::UnavailableError("cut off"));

@@ -183,7 +183,7 @@ controller::ReconcileResult JobReconciler::Carry(const kube::Json& job,
   return decision.result;
 }
 
-// What we make of the template would be refused again and again.
+// What we make of the template would be refused again and again: Executor says so of nothing else.
 absl::Status JobReconciler::EndRefused(const kube::Json& refused, const absl::Status& why,
                                        CallMeter& meter) {
   const kube::ObjectKey key = kube::KeyOf(refused);

@@ -195,6 +195,23 @@ TEST_F(JobReconcilerTest, APodThatAdmissionDeniesIsNoFaultOfTheTemplate) {
   EXPECT_EQ(PodsReady()["reason"], "PodsStarting");
 }
 
+TEST_F(JobReconcilerTest, EndsNoJobForADeletionThatIsRefusedAsMalformed) {
+  Create();
+  Run();
+  ASSERT_EQ(Pods(), 1u);
+  client_.FailNext({.verb = Verb::kDelete, .type = "pods"},
+                   kube::BadRequest("no such precondition"));
+  const kube::Json suspend = {{"spec", {{"suspend", true}}}};
+  ASSERT_TRUE(store_->Patch(kube::kTrainingJob, kHello, suspend).ok());
+  Run();
+  EXPECT_EQ(client_.Pending(), 0);
+  EXPECT_EQ(State(), "Suspended");
+  clock_.Advance(std::chrono::minutes(1));
+  Run();
+  EXPECT_EQ(State(), "Suspended");
+  EXPECT_EQ(Pods(), 0u);
+}
+
 TEST_F(JobReconcilerTest, BacksOffFromARefusalWhoseWordsDifferEachTime) {
   constexpr int kRequests = 200;
   for (int i = 1; i <= kRequests; ++i) RefusePods("request " + std::to_string(i), 1);
