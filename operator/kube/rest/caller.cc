@@ -177,10 +177,11 @@ Caller::Outcome Caller::OutcomeOf(const absl::StatusOr<HttpResponse>& response,
   if (!response.ok()) return {.status = response.status()};
   if (response->code >= 200 && response->code < 300)
     return {.http_code = response->code, .date = response->date};
-  return {.status = ErrorOf(response->code, response->body, Describe(request)),
-          .http_code = response->code,
-          .retry_after = RetryAfter(response->retry_after, response->body),
-          .date = response->date};
+  return {
+      .status = ErrorOf(response->code, response->body, response->is_audited, Describe(request)),
+      .http_code = response->code,
+      .retry_after = RetryAfter(response->retry_after, response->body),
+      .date = response->date};
 }
 
 bool Caller::MayRepeat(const Outcome& outcome, bool repeatable) const {

@@ -25,6 +25,7 @@
 #include <sys/socket.h>
 
 #include "common/status.h"
+#include "operator/kube/rest/status_errors.h"
 
 namespace ringmaster::kube::rest {
 namespace {
@@ -146,6 +147,7 @@ class HttpConnection::Impl : public std::enable_shared_from_this<Impl> {
     HttpResponse head{.code = static_cast<int>(parser_->get().result_int())};
     head.retry_after = std::string(parser_->get()[beast::http::field::retry_after]);
     head.date = std::string(parser_->get()[beast::http::field::date]);
+    head.is_audited = parser_->get().count(kAuditIdHeader) > 0;
     return head;
   }
 

@@ -68,29 +68,51 @@ TEST(StatusErrorsTest, TheReasonDecides) {
   for (const auto& [http_code, reason, code, expected] : cases) {
     const Json body = {
         {"kind", "Status"}, {"code", http_code}, {"reason", reason}, {"message", "why"}};
-    const absl::Status status = ErrorOf(http_code, body.dump(), "GET /x");
+    const absl::Status status = ErrorOf(http_code, body.dump(), false, "GET /x");
     EXPECT_EQ(status.code(), code) << reason << ": " << status;
     EXPECT_EQ(Reason(status), expected);
     EXPECT_THAT(status.ToString(), HasSubstr("why"));
   }
 }
 
-TEST(StatusErrorsTest, WithoutAStatusTheCodeDecides) {
-  EXPECT_EQ(ErrorOf(404, "404 page not found", "GET /x").code(), Code::kNotFound);
-  EXPECT_THAT(ErrorOf(404, "404 page not found", "GET /x").ToString(),
-              HasSubstr("CustomResourceDefinition"));
-  EXPECT_EQ(ErrorOf(429, "", "GET /x").code(), Code::kResourceExhausted);
-  EXPECT_EQ(ErrorOf(502, "<html>", "GET /x").code(), Code::kUnavailable);
-  EXPECT_EQ(ErrorOf(302, "", "GET /x").code(), Code::kInvalidArgument);
-  const absl::Status binary = ErrorOf(500, std::string("a\0\x1b[31m\xff", 8), "GET /x");
+TEST(StatusErrorsTest, WithoutAStatusTheCodeOfTheServersOwnAnswerDecides) {
+  const absl::Status unknown = ErrorOf(404, "404 page not found\n", true, "GET /x");
+  EXPECT_EQ(unknown.code(), Code::kNotFound);
+  EXPECT_THAT(unknown.ToString(), HasSubstr("CustomResourceDefinition"));
+  EXPECT_EQ(ErrorOf(400, "", true, "GET /x").code(), Code::kInvalidArgument);
+  EXPECT_EQ(ErrorOf(429, "", true, "GET /x").code(), Code::kResourceExhausted);
+  EXPECT_EQ(ErrorOf(302, "", true, "GET /x").code(), Code::kInvalidArgument);
+  const absl::Status binary = ErrorOf(500, std::string("a\0\x1b[31m\xff", 8), true, "GET /x");
   EXPECT_THAT(binary.ToString(), HasSubstr("GET /x: the server answered 500: a"));
   EXPECT_EQ(binary.ToString().find('\x1b'), std::string::npos);
+}
+
+TEST(StatusErrorsTest, WhatStandsBeforeTheServerSaysNothingAboutObjects) {
+  for (const int http_code : {302, 307, 400, 404, 405, 406, 409, 410, 413, 415, 418, 422}) {
+    const absl::Status status = ErrorOf(http_code, "<html>no</html>", false, "DELETE /x");
+    EXPECT_EQ(status.code(), Code::kUnavailable) << http_code << ": " << status;
+    EXPECT_THAT(status.ToString(), HasSubstr("<html>no</html>"));
+  }
+  // A gateway of Go, too, has no page of that path.
+  EXPECT_EQ(ErrorOf(404, "404 page not found\n", false, "DELETE /x").code(), Code::kUnavailable);
+  EXPECT_EQ(ErrorOf(404, R"({"kind": "NotFound"})", false, "DELETE /x").code(), Code::kUnavailable);
+}
+
+TEST(StatusErrorsTest, WhatStandsBeforeTheServerMayKeepOneOutOrAskForPatience) {
+  const std::vector<std::pair<int, Code>> cases = {
+      {401, Code::kUnauthenticated},  {403, Code::kPermissionDenied},
+      {408, Code::kDeadlineExceeded}, {429, Code::kResourceExhausted},
+      {500, Code::kUnavailable},      {502, Code::kUnavailable},
+      {503, Code::kUnavailable},      {504, Code::kDeadlineExceeded},
+  };
+  for (const auto& [http_code, code] : cases)
+    EXPECT_EQ(ErrorOf(http_code, "<html>", false, "GET /x").code(), code) << http_code;
 }
 
 TEST(StatusErrorsTest, AFullEtcdIsNoSpaceLeft) {
   const Json body = {
       {"kind", "Status"}, {"code", 500}, {"message", "etcdserver: mvcc: database space exceeded"}};
-  EXPECT_EQ(ErrorOf(500, body.dump(), "POST /x").code(), Code::kResourceExhausted);
+  EXPECT_EQ(ErrorOf(500, body.dump(), false, "POST /x").code(), Code::kResourceExhausted);
 }
 
 TEST(StatusErrorsTest, FindsWhenToComeBack) {

@@ -312,8 +312,27 @@ TEST_F(RestClientTest, FollowsNoRedirection) {
   ScriptedHttpServer elsewhere;
   server_.Otherwise(Answer(302, "", "Location: " + elsewhere.url() + "/steal\r\n"));
   const auto status = Connect()->Get(kPod, kKey).status();
-  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << status;
   EXPECT_TRUE(elsewhere.requests().empty());
+}
+
+TEST_F(RestClientTest, BelievesOfAPathThatIsNotServedTheServerAlone) {
+  server_.Script({Answer(404, "404 page not found\n"),
+                  Answer(404, "404 page not found\n", "audit-id: 0b5e6a2c\r\n")});
+  const auto client = Connect();
+  EXPECT_EQ(client->List(kPod, "", {}).status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(client->List(kPod, "", {}).status().code(), absl::StatusCode::kNotFound);
+}
+
+TEST_F(RestClientTest, TakesNothingForDeletedOrInvalidThatALoadBalancerSaysSo) {
+  const auto client = Connect();
+  for (const int code : {302, 400, 404, 405, 422}) {
+    server_.Otherwise(Answer(code, "<html>no</html>", "Content-Type: text/html\r\n"));
+    for (const auto& status : {client->Create(kPod, Pod("a")).status(),
+                               client->Delete(kPod, kKey, {}), client->Get(kLease, kKey).status(),
+                               client->PatchStatus(kPod, kKey, Json::object(), "1").status()})
+      EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << code << ": " << status;
+  }
 }
 
 TEST_F(RestClientTest, SaysThatNobodyListens) {

@@ -105,6 +105,19 @@ std::string Quote(std::string_view body) {
   return quoted.empty() ? "without saying why" : quoted;
 }
 
+// Whoever says so: who we are is not known or may not, or later it may go well.
+bool MeansTheSameOfAnyone(int http_code) {
+  return http_code == 401 || http_code == 403 || http_code == 408 || http_code == 429 ||
+         http_code >= 500;
+}
+
+absl::Status NotOfTheServer(int http_code, std::string_view body, std::string_view what) {
+  return absl::UnavailableError(fmt::format(
+      "{}: not the API server but something before it answered {}{}: {}; is the address the API "
+      "server's own?",
+      what, http_code, http_code < 400 ? ", a redirection" : "", Quote(body)));
+}
+
 std::optional<Json> ParseStatus(std::string_view body) {
   Json status = Json::parse(body, nullptr, /*allow_exceptions=*/false);
   if (status.is_discarded() || FindString(status, {"kind"}) != "Status") return std::nullopt;
@@ -120,12 +133,13 @@ absl::Status ErrorOfStatus(const Json& status, std::string_view what) {
   return Make(FindString(status, {"reason"}), code == 0 ? 500 : code, message);
 }
 
-absl::Status ErrorOf(int http_code, std::string_view body, std::string_view what) {
+absl::Status ErrorOf(int http_code, std::string_view body, bool is_audited, std::string_view what) {
   if (const auto status = ParseStatus(body)) {
     Json with_code = *status;
     if (!FindInt(with_code, {"code"})) with_code["code"] = http_code;
     return ErrorOfStatus(with_code, what);
   }
+  if (!is_audited && !MeansTheSameOfAnyone(http_code)) return NotOfTheServer(http_code, body, what);
   if (http_code == 404) {
     return absl::NotFoundError(fmt::format(
         "{}: the server does not serve this path; is the CustomResourceDefinition installed?",

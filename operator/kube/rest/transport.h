@@ -46,6 +46,7 @@ struct HttpResponse {
   int code = 0;
   std::string retry_after;  // the header
   std::string date;         // the header
+  bool is_audited = false;  // has the API server's mark (status_errors.h)
   std::string body;
 };
 

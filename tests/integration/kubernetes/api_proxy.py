@@ -35,6 +35,7 @@ class ApiProxy:
         self._open = set()  # sockets of the operator's connections
         self.away = False
         self.answer = lambda method, path: None  # a status code instead of the real answer
+        self.page = lambda method, path: None  # a status code, with a page for people as a load balancer has them, instead of the real answer
         self.swallow = lambda method, path, body: False  # the connection breaks instead, and the real server never sees this
         self.after_write = lambda method, path, body: None  # the real server has taken it; the operator has no answer yet
         self.after_answer = lambda authorization, status: None  # of the real server, to who shows this header
@@ -133,6 +134,10 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         if instead:
             self._refuse(instead)
             return
+        instead = proxy.page(method, self.path)
+        if instead:
+            self._show_page(instead)
+            return
         dropped = ("host", "connection", "content-length", "accept-encoding")  # what is not packed can be shifted
         headers = {name: value for name, value in self.headers.items() if name.lower() not in dropped}
         try:
@@ -156,11 +161,16 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     def _refuse(self, status):
         text = (f'{{"kind":"Status","apiVersion":"v1","status":"Failure","message":"the proxy says {status}",'
                 f'"reason":"{ {410: "Expired", 409: "Conflict", 429: "TooManyRequests"}.get(status, "InternalError") }","code":{status}}}').encode()
+        self._say(status, "application/json", text, {"Retry-After": "1"} if status == 429 else {})
+
+    def _show_page(self, status):
+        headers = {"Location": "https://sign-in.example/"} if 300 <= status < 400 else {}
+        self._say(status, "text/html", f"<html><h1>{status}</h1>the load balancer</html>".encode(), headers)
+
+    def _say(self, status, content_type, text, headers):
         self.send_response(status)
-        if status == 429:
-            self.send_header("Retry-After", "1")
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(text)))
+        for name, value in {**headers, "Content-Type": content_type, "Content-Length": str(len(text))}.items():
+            self.send_header(name, value)
         self.end_headers()
         self.wfile.write(text)
 

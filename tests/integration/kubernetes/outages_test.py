@@ -284,6 +284,25 @@ class ServerTrouble(BehindAProxy):
         self.assertEqual((half, conflicts), ({"pods": 0, "status": 0}, {"status": 0}))
         self.assertEqual(sorted(self.pods(with_deleted=True)), ["story-0-0", "story-1-0"])
 
+    def test_pages_of_a_load_balancer_end_and_double_nothing(self):
+        left = {asked: [302, 400, 404, 405] for asked in
+                (("POST", "pods"), ("POST", "services"), ("DELETE", "pods"), ("PATCH", "status"), ("PUT", "leases"), ("GET", "leases"))}
+
+        def page(method, path):
+            parts = path.split("?")[0].split("/")
+            pages = left.get((method, parts[-1])) or left.get((method, parts[-2]))
+            return pages.pop(0) if pages else None
+
+        self.proxy.page = page
+        self.apply(digits(epochs=3, cleanPodPolicy="All"))
+        self.wait_for_state("Succeeded")
+        self.wait(lambda: not self.pods(with_deleted=True), "the end of the pods")
+        self.wait(lambda: not any(left.values()), lambda: f"all pages to be shown: {left}")
+        self.assertIsNone(self.operator.process.poll())
+        self.assertEqual((self.restarts(), self.status()["round"], len(self.created("pods")), len(self.created("services"))), (0, 1, 2, 1))
+        self.assertEqual([event["reason"] for event in self.api.get(f"/api/v1/namespaces/{self.namespace}/events")["items"]
+                          if event["type"] == "Warning" and event["source"].get("component") != "kubelet"], [])
+
     def test_watches_that_expire_lose_no_change(self):
         expired = []
 
