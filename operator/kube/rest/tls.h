@@ -2,7 +2,8 @@
 // all of a transport's connections share.
 //
 // The server's certificate is checked by OpenSSL alone, for the name or the address that was asked
-// for; with an authority given, the system's authorities are not trusted.
+// for; with an authority given, the system's authorities are not trusted, and it need not be a
+// root.
 #ifndef RINGMASTER_OPERATOR_KUBE_REST_TLS_H_
 #define RINGMASTER_OPERATOR_KUBE_REST_TLS_H_
 
