@@ -61,9 +61,9 @@ class ReplicaTest : public ::testing::Test {
 
 TEST_F(ReplicaTest, AStepThatIsLeftOutIsNoneOfTheOptimizersUpdates) {
   Optimizer adam, adam_w, lamb;
-  adam.adam.emplace();
-  adam_w.adam_w.emplace();
-  lamb.lamb.emplace();
+  adam.adam.emplace().learning_rate = 0.01;
+  adam_w.adam_w.emplace().learning_rate = 0.01;
+  lamb.lamb.emplace().learning_rate = 0.01;
   for (const Optimizer& optimizer : {adam, adam_w, lamb}) {
     Use(optimizer);
     Replica straight = New(), skipping = New();
@@ -71,12 +71,13 @@ TEST_F(ReplicaTest, AStepThatIsLeftOutIsNoneOfTheOptimizersUpdates) {
     Train(skipping, {0, 2, 0, 0, 4, -3});
     EXPECT_EQ(skipping.step(), 6U);
     EXPECT_EQ(skipping.WeightsDigest(), straight.WeightsDigest());
+    EXPECT_NE(skipping.WeightsDigest(), New().WeightsDigest());
   }
 }
 
 TEST_F(ReplicaTest, ACheckpointKeepsTheNumberOfUpdates) {
   Optimizer adam;
-  adam.adam.emplace();
+  adam.adam.emplace().learning_rate = 0.01;
   Use(adam);
   Replica straight = New(), before = New(), after = New();
   Train(straight, {2, 4, -3});
@@ -99,6 +100,7 @@ TEST_F(ReplicaTest, SchedulesGoOnWhileStepsAreLeftOut) {
   Train(early, {2, 0, 0});
   Train(late, {0, 0, 4});  // twice the slope at half the rate
   EXPECT_EQ(early.WeightsDigest(), late.WeightsDigest());
+  EXPECT_NE(early.WeightsDigest(), New().WeightsDigest());
 }
 
 }  // namespace
