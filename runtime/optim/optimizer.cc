@@ -60,6 +60,16 @@ absl::StatusOr<std::unique_ptr<Optimizer>> MakeOptimizer(
   return Clipped(*config.clip, size, std::move(optimizer));
 }
 
+size_t FloatsFor(const training::v1alpha1::Optimizer& config, size_t size) {
+  training::v1alpha1::Optimizer plain = config;
+  plain.groups.clear();  // they name parameters, and change no sizes
+  const auto of_one_weight = MakeOptimizer(plain, 1);
+  if (!of_one_weight.ok()) return 0;
+  size_t floats = config.clip && config.clip->value ? 1 : 0;
+  for (const StateBuffer& buffer : (*of_one_weight)->state()) floats += buffer.values.size();
+  return floats * size;
+}
+
 double BaseLearningRate(const training::v1alpha1::Optimizer& config) {
   return CommonOf(config).learning_rate;
 }

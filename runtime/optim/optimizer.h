@@ -92,6 +92,11 @@ absl::StatusOr<std::unique_ptr<Optimizer>> MakeOptimizer(
     const training::v1alpha1::Optimizer& config, size_t size,
     std::span<const ParameterRange> parameters = {}, const CustomFactory& custom = nullptr);
 
+// Floats that the configuration's optimizer takes for `size` weights: its state, and what clipping
+// works in. Of a custom one, and of a configuration that makes no sense, 0: nobody knows before it
+// is made.
+size_t FloatsFor(const training::v1alpha1::Optimizer& config, size_t size);
+
 // The configuration's learning rate and weight decay, before the schedule.
 double BaseLearningRate(const training::v1alpha1::Optimizer& config);
 double BaseWeightDecay(const training::v1alpha1::Optimizer& config);

@@ -412,5 +412,27 @@ TEST(OptimizerTest, AWeightsBitsDoNotDependOnItsPlaceInTheBuffer) {
   }
 }
 
+TEST(OptimizerTest, SaysWhatItTakesBeforeItIsMade) {
+  constexpr size_t kSize = 1000;
+  Config adam, custom, by_value = SgdConfig(0.1, 0.9, false, 0),
+                       grouped = SgdConfig(0.1, 0, false, 0);
+  adam.adam.emplace();
+  custom.custom.emplace();
+  by_value.clip.emplace().value = 1;
+  grouped.groups = {Biases(2)};
+  EXPECT_EQ(FloatsFor(grouped, kSize), 0U);
+  EXPECT_EQ(FloatsFor(custom, kSize), 0U);
+  EXPECT_EQ(FloatsFor(by_value, kSize), 2 * kSize);
+  for (const Config& config :
+       {SgdConfig(0.1, 0, false, 0), SgdConfig(0.1, 0.9, true, 0), CaffeConfig(0.1, 0.9, false, 0),
+        adam, AdamWConfig(0.1, 0.9, 0.99, 1e-8, 0), LarsConfig(0.1, 0.9, 0, 1),
+        LambConfig(0.1, 0)}) {
+    size_t kept = 0;
+    for (const StateBuffer& buffer : MakeOptimizer(config, kSize).value()->state())
+      kept += buffer.values.size();
+    EXPECT_EQ(FloatsFor(config, kSize), kept);
+  }
+}
+
 }  // namespace
 }  // namespace ringmaster::optim

@@ -16,6 +16,7 @@
 #include "runtime/graph/op_definition.h"
 #include "runtime/graph/requirements.h"
 #include "runtime/nn/binding.h"
+#include "runtime/optim/optimizer.h"
 #include "runtime/train/custom.h"
 
 namespace ringmaster::train {
@@ -157,19 +158,22 @@ graph::CompileOptions Workload::StepOptions(kernels::Selection kernels, int toge
   return options;
 }
 
-// Weights, one shard's gradients and all shards' sum, and what a step computes in between; more may
-// come from the optimizer and from evaluation.
+// Weights, one shard's gradients and all shards' sum, what the optimizer keeps, and what a step
+// computes in between; more may come from a custom optimizer and from evaluation.
 absl::Status Workload::CheckMemory(const graph::Requirements& step, int64_t available) const {
-  const auto parameters = 3 * sizeof(float) * layout_.parameter_floats;
-  const size_t least = parameters + step.arena_bytes;
+  const size_t parameters = 3 * sizeof(float) * layout_.parameter_floats;
+  const size_t optimizer =
+      sizeof(float) * optim::FloatsFor(config_->optimizer, layout_.parameter_floats);
+  const size_t least = parameters + optimizer + step.arena_bytes;
   if (least <= static_cast<size_t>(available)) return absl::OkStatus();
   return absl::ResourceExhaustedError(fmt::format(
       "the model needs at least {} of memory, {} are available: {} for weights and gradients of {} "
-      "parameters, {} for the values of a shard of {} samples, the largest of which is {}, {}; cut "
-      "the batch into more shards (batch.shards), make it smaller, or give the workers more memory",
+      "parameters, {} for what the optimizer keeps, {} for the values of a shard of {} samples, "
+      "the largest of which is {}, {}; cut the batch into more shards (batch.shards), make it "
+      "smaller, or give the workers more memory",
       WithUnit(least), WithUnit(static_cast<size_t>(available)), WithUnit(parameters),
-      WithCommas(layout_.ParameterCount()), WithUnit(step.arena_bytes), layout_.inputs.shape.dim(0),
-      step.largest, WithUnit(step.largest_bytes)));
+      WithCommas(layout_.ParameterCount()), WithUnit(optimizer), WithUnit(step.arena_bytes),
+      layout_.inputs.shape.dim(0), step.largest, WithUnit(step.largest_bytes)));
 }
 
 int64_t Workload::batch() const {

@@ -22,6 +22,16 @@ absl::Status Check(const DigitsJob& job, int64_t memory) {
   return workload->CheckModel(kernels::Selection::kFastest, memory);
 }
 
+// The least memory that is enough.
+int64_t Least(const DigitsJob& job) {
+  int64_t little = 0, enough = kEnough;
+  while (enough - little > 1) {
+    const int64_t middle = little + (enough - little) / 2;
+    (Check(job, middle).ok() ? enough : little) = middle;
+  }
+  return enough;
+}
+
 TEST(WorkloadTest, AModelThatFitsTheMemoryIsTaken) {
   EXPECT_TRUE(Check(DigitsJob(), kEnough).ok());
 }
@@ -31,11 +41,26 @@ TEST(WorkloadTest, AModelTooLargeForTheMemoryIsRefusedWithThePlansNumbers) {
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
   // 58,524 parameters of the four classes, 3 x 4 bytes each and rounded up to cache lines.
   EXPECT_THAT(Message(status), HasSubstr("0.10 MB are available: 0.70 MB for weights and "
-                                         "gradients of 58,524 parameters, "));
+                                         "gradients of 58,524 parameters, 0.23 MB for what the "
+                                         "optimizer keeps, "));
   // 26 samples in 8 shards.
   EXPECT_THAT(Message(status), HasSubstr("MB for the values of a shard of 4 samples, the largest "
                                          "of which is "));
   EXPECT_THAT(Message(status), HasSubstr("cut the batch into more shards (batch.shards)"));
+}
+
+TEST(WorkloadTest, TheOptimizersMemoryIsCounted) {
+  DigitsJob job;
+  training::v1alpha1::Optimizer& optimizer = job.config.trainer.optimizer;
+  optimizer.sgd->momentum = 0;
+  const int64_t with_nothing_kept = Least(job);
+  optimizer.sgd->momentum = 0.9;
+  const int64_t one = Least(job) - with_nothing_kept;
+  EXPECT_GE(one, 4 * 58'524);
+  EXPECT_LT(one, 4 * 59'000);  // each parameter begins at a cache line
+  optimizer.sgd.reset();
+  optimizer.adam.emplace();
+  EXPECT_EQ(Least(job) - with_nothing_kept, 2 * one);
 }
 
 TEST(WorkloadTest, AStepThatCannotDoWithItsMemoryIsRefusedWithNumbers) {
