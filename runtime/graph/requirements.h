@@ -12,7 +12,8 @@
 namespace ringmaster::graph {
 
 struct Requirements {
-  size_t arena_bytes = 0;  // as Executor::arena_bytes
+  size_t arena_bytes = 0;   // as Executor::arena_bytes
+  size_t output_bytes = 0;  // of outputs beside the block, unless the caller binds them
   // The value that takes most of it: its node's name, its type and shape, and its bytes.
   std::string largest;
   size_t largest_bytes = 0;

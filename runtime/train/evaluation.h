@@ -9,6 +9,10 @@
 
 namespace ringmaster::train {
 
+// Samples whose sums are added one after another, and come into the tree over all as one. An
+// evaluation's results depend on it in their last bits.
+inline constexpr int64_t kEvaluationBlock = 64;
+
 struct Evaluation {
   int64_t step = 0;     // whose weights were evaluated
   double loss = 0;      // mean over labels, in nats

@@ -19,12 +19,11 @@
 namespace ringmaster::train {
 namespace {
 
-constexpr int64_t kBlockSamples = 64;
 // What is gathered of a label: its score, and whether it holds.
 constexpr size_t kGathered = 2;
 
 int BlocksOf(int64_t samples) {
-  return static_cast<int>((samples + kBlockSamples - 1) / kBlockSamples);
+  return static_cast<int>((samples + kEvaluationBlock - 1) / kEvaluationBlock);
 }
 
 // The blocks of `rank`; none for ranks beyond the number of blocks.
@@ -87,13 +86,20 @@ Evaluator::Evaluator(const Workload& workload, kernels::Selection kernels, std::
       weights_(weights),
       states_(states),
       has_top5_(HasTop5(workload.held_out().format())),
-      has_auroc_(HasAuroc(workload.held_out().format())) {}
+      has_auroc_(HasAuroc(workload.held_out().format())),
+      arena_(std::make_shared<device::Buffer>()) {}
+
+void Evaluator::Release() {
+  prepared_.clear();
+  *arena_ = {};
+}
 
 absl::StatusOr<Evaluator::Prepared*> Evaluator::PreparedFor(int64_t samples) {
   if (const auto found = prepared_.find(samples); found != prepared_.end()) return &found->second;
   RM_ASSIGN_OR_RETURN(const nn::Model model, workload_.Build(nn::Mode::kEvaluation, samples));
   Prepared made;
-  RM_ASSIGN_OR_RETURN(made.executor, graph::Executor::Compile(model.graph, {.kernels = kernels_}));
+  RM_ASSIGN_OR_RETURN(
+      made.executor, graph::Executor::Compile(model.graph, {.kernels = kernels_, .arena = arena_}));
   made.inputs = tensor::Tensor(model.inputs.shape, model.inputs.dtype);
   made.labels = tensor::Tensor(model.labels.shape, model.labels.dtype);
   RM_RETURN_IF_ERROR(made.executor->Bind(nn::kInputs, made.inputs));
@@ -104,6 +110,18 @@ absl::StatusOr<Evaluator::Prepared*> Evaluator::PreparedFor(int64_t samples) {
 }
 
 absl::StatusOr<Evaluator::Sums> Evaluator::RunBlock(data::RowRange rows) {
+  Sums sums;
+  const int64_t pass = workload_.evaluated_at_once();
+  for (int64_t begin = rows.begin; begin < rows.end; begin += pass) {
+    RM_ASSIGN_OR_RETURN(const Sums own, RunPass({begin, std::min(begin + pass, rows.end)}));
+    sums.loss += own.loss;
+    sums.correct += own.correct;
+    sums.in_top5 += own.in_top5;
+  }
+  return sums;
+}
+
+absl::StatusOr<Evaluator::Sums> Evaluator::RunPass(data::RowRange rows) {
   RM_ASSIGN_OR_RETURN(Prepared * prepared, PreparedFor(rows.size()));
   std::vector<uint32_t> samples(static_cast<size_t>(rows.size()));
   std::iota(samples.begin(), samples.end(), static_cast<uint32_t>(rows.begin));
@@ -139,8 +157,8 @@ std::vector<size_t> Evaluator::ScoresByRank(int world) const {
   std::vector<size_t> counts;
   for (int rank = 0; rank < world; ++rank) {
     const auto blocks = OwnedBlocks(BlocksOf(samples), world, rank);
-    const int64_t begin = std::min(blocks.begin * kBlockSamples, samples);
-    const int64_t end = std::min(blocks.end * kBlockSamples, samples);
+    const int64_t begin = std::min(blocks.begin * kEvaluationBlock, samples);
+    const int64_t end = std::min(blocks.end * kEvaluationBlock, samples);
     const int64_t labels = (end - begin) * workload_.held_out().format().labels();
     counts.push_back(kGathered * static_cast<size_t>(labels));
   }
@@ -180,9 +198,9 @@ absl::StatusOr<std::optional<Evaluation>> Evaluator::Run(int64_t step,
   const auto mine = OwnedBlocks(blocks, communicator.world(), communicator.rank());
   scores_.clear();
   for (int block = mine.begin; block < mine.end; ++block) {
-    const int64_t begin = block * kBlockSamples;
+    const int64_t begin = block * kEvaluationBlock;
     RM_ASSIGN_OR_RETURN(const Sums sums,
-                        RunBlock({begin, std::min(begin + kBlockSamples, samples)}));
+                        RunBlock({begin, std::min(begin + kEvaluationBlock, samples)}));
     RM_RETURN_IF_ERROR(sum.Add(block, std::array{sums.loss, sums.correct, sums.in_top5}));
   }
   RM_RETURN_IF_ERROR(sum.Reduce(communicator, total, "evaluation"));

@@ -1,7 +1,8 @@
 // Evaluates the held-out samples, shared by all ranks, each sample once.
 //
-// The samples are cut into fixed blocks; a rank computes a range of them, and the blocks' sums are
-// added in the fixed tree over blocks. The area under the curve is no sum: every rank gathers all
+// The samples are cut into fixed blocks; a rank computes a range of them, each in passes of a fixed
+// number of samples (Workload::evaluated_at_once), and the blocks' sums are added in the fixed tree
+// over blocks. The area under the curve is no sum: every rank gathers all
 // scores, 16 bytes for each label, and computes it alike. So the result does not depend on the
 // world size.
 #ifndef RINGMASTER_RUNTIME_TRAIN_EVALUATOR_H_
@@ -18,6 +19,7 @@
 #include "absl/status/statusor.h"
 #include "runtime/collectives/communicator.h"
 #include "runtime/data/sample_stream.h"
+#include "runtime/device/memory.h"
 #include "runtime/graph/executor.h"
 #include "runtime/train/evaluation.h"
 #include "runtime/train/workload.h"
@@ -40,6 +42,10 @@ class Evaluator {
   absl::StatusOr<std::optional<Evaluation>> Run(int64_t step,
                                                 collectives::Communicator& communicator);
 
+  // Gives back the memory of what has run, for others to ask how much there is. The next Run
+  // prepares its kernels again.
+  void Release();
+
  private:
   struct Prepared {
     std::unique_ptr<graph::Executor> executor;
@@ -55,6 +61,7 @@ class Evaluator {
   std::vector<size_t> ScoresByRank(int world) const;
   absl::StatusOr<Prepared*> PreparedFor(int64_t samples);
   absl::StatusOr<Sums> RunBlock(data::RowRange rows);
+  absl::StatusOr<Sums> RunPass(data::RowRange rows);
   // Adds this block's samples to scores_.
   void AddScores(std::span<const float> logits, std::span<const int32_t> labels);
   // Sets auroc and label_aurocs.
@@ -66,7 +73,8 @@ class Evaluator {
   const std::span<float> states_;
   const bool has_top5_;
   const bool has_auroc_;
-  std::map<int64_t, Prepared> prepared_;  // by samples: the whole block, and the last one
+  std::shared_ptr<device::Buffer> arena_;
+  std::map<int64_t, Prepared> prepared_;  // by samples: a whole pass, and the last one
   // Of this rank's samples, label by label: score and whether it holds by turns. One label where
   // the data has two classes.
   std::vector<double> scores_;

@@ -140,6 +140,29 @@ TEST_F(EvaluatorTest, MeasuresEachSampleOnceWhateverTheNumberOfWorkers) {
   for (const int world : {2, 3, 6}) EXPECT_EQ(Evaluate(world), alone) << world << " workers";
 }
 
+TEST_F(EvaluatorTest, ABlockThatIsTooLargeIsComputedInPasses) {
+  UseNoise(503, 8);  // 100 held out: a block of 64 and one of 36
+  training::v1alpha1::Layer wide, pool, flatten, last;
+  wide.conv2d = {.channels = 16384, .kernel = 1};  // 4 MiB a sample
+  pool.adaptive_average_pool.emplace().size = 1;
+  flatten.flatten.emplace();
+  last.linear.emplace().features = 8;
+  job_.config.trainer.model.zoo.reset();
+  job_.config.trainer.model.sequential.emplace().layers = {wide, pool, flatten, last};
+  ASSERT_EQ(Rank(job_).workload.evaluated_at_once(), 16);
+  const std::vector<Row> rows = Rows();
+  ASSERT_EQ(rows.size(), 100U);
+  double loss = 0, right = 0;
+  for (const Row& row : rows) {
+    loss += LossOf(row);
+    right += PlaceOf(row) == 0 ? 1 : 0;
+  }
+  const Evaluation alone = Evaluate(1).value();
+  EXPECT_NEAR(alone.loss, loss / 100, 1e-5);
+  EXPECT_EQ(alone.accuracy, right / 100);
+  EXPECT_EQ(Evaluate(2), alone);
+}
+
 TEST_F(EvaluatorTest, TheAreaUnderTheCurveIsThatOfAllSamplesTogether) {
   UseNoise(1003, 2);
   double won = 0, pairs = 0;

@@ -118,6 +118,7 @@ absl::Status RoundRunner::Restore() {
 }
 
 absl::Status RoundRunner::PrepareSteps() {
+  if (context_.workload.synchronises()) context_.evaluator.Release();  // memory is counted anew
   auto steps = StepRunner::Create({.workload = context_.workload,
                                    .replica = context_.replica,
                                    .shards = context_.shards,

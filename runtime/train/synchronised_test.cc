@@ -152,6 +152,7 @@ TEST_F(SynchronisedTest, ANetworkWithoutBatchNormIsRefused) {
 }
 
 TEST_F(SynchronisedTest, MemoryIsCountedForAllShardsOfAWorker) {
+  job_.config.trainer.data.csv->hold_out_every = 0;
   Workload workload = Loaded();
   ASSERT_TRUE(workload.CheckModel(kernels::Selection::kFastest).ok());
   const auto step = graph::RequirementsOf(workload.layout().graph,

@@ -18,6 +18,7 @@
 #include "runtime/nn/binding.h"
 #include "runtime/optim/optimizer.h"
 #include "runtime/train/custom.h"
+#include "runtime/train/evaluation.h"
 
 namespace ringmaster::train {
 namespace {
@@ -28,6 +29,19 @@ int64_t LargestShard(const training::v1alpha1::TrainerConfig& config) {
   constexpr int64_t kTrialBatch = 8;
   const int64_t batch = config.batch.size, shards = config.batch.shards.value_or(0);
   return shards > 0 ? (batch + shards - 1) / shards : std::min(kTrialBatch, batch);
+}
+
+// So many samples that none of the network's results takes more than this, or one. Not by what the
+// plan takes: that is a matter of the kernels, which differ from machine to machine.
+int64_t EvaluatedAtOnce(const graph::Graph& of_one_sample) {
+  constexpr size_t kLargestValue = size_t{64} << 20;
+  size_t largest = 1;
+  for (const graph::Value& value : of_one_sample.values()) {
+    if (value.producer >= 0) largest = std::max(largest, value.spec.bytes());
+  }
+  int64_t samples = kEvaluationBlock;
+  while (samples > 1 && largest > kLargestValue / static_cast<size_t>(samples)) samples /= 2;
+  return samples;
 }
 
 bool HasSumsOverShards(const graph::Graph& graph) {
@@ -106,6 +120,7 @@ absl::Status Workload::CheckModel(kernels::Selection kernels,
         layout_.name));
   }
   RM_ASSIGN_OR_RETURN(const graph::Requirements step, StepRequirements(kernels, 1));
+  RM_RETURN_IF_ERROR(PlanEvaluation(kernels));
   if (available_memory) RM_RETURN_IF_ERROR(CheckMemory(step, *available_memory));
   Sha256 hash;
   hash.Update(fmt::format("threads {}\n", device::ThreadCount()));
@@ -132,18 +147,34 @@ bool Workload::synchronises() const {
   return config_->model.batch_norm == training::v1alpha1::BatchNormOver::kSynchronised;
 }
 
+absl::Status Workload::PlanEvaluation(kernels::Selection kernels) {
+  const int64_t samples = held_out().size();
+  if (samples == 0) return absl::OkStatus();
+  RM_ASSIGN_OR_RETURN(const nn::Model one, Build(nn::Mode::kEvaluation, 1));
+  evaluated_at_once_ = EvaluatedAtOnce(one.graph);
+  RM_ASSIGN_OR_RETURN(const nn::Model most,
+                      Build(nn::Mode::kEvaluation, std::min(evaluated_at_once_, samples)));
+  RM_ASSIGN_OR_RETURN(const graph::Requirements needs,
+                      graph::RequirementsOf(most.graph, {.kernels = kernels}));
+  evaluation_bytes_ = needs.arena_bytes + needs.output_bytes;
+  return absl::OkStatus();
+}
+
 // Beside the weights and the sum, which are there already, each shard has its gradients.
 absl::Status Workload::CheckTogether(kernels::Selection kernels, int together,
                                      std::optional<int64_t> available_memory) const {
   RM_ASSIGN_OR_RETURN(const graph::Requirements step, StepRequirements(kernels, together));
   const size_t gradients = sizeof(float) * layout_.parameter_floats;
-  const size_t least = static_cast<size_t>(together) * (gradients + step.arena_bytes);
+  const size_t least =
+      static_cast<size_t>(together) * (gradients + step.arena_bytes) + evaluation_bytes_;
   if (!available_memory || least <= static_cast<size_t>(*available_memory)) return absl::OkStatus();
   return absl::ResourceExhaustedError(fmt::format(
-      "a step needs {} more of memory, {} are available: {} for values and {} for gradients of "
-      "{}; give the job more workers, make the batch smaller, or give the workers more memory",
-      WithUnit(least), WithUnit(static_cast<size_t>(*available_memory)), WithUnit(step.arena_bytes),
-      WithUnit(gradients), ShardsAtOnce(together, layout_.inputs.shape.dim(0))));
+      "training needs {} more of memory, {} are available: {} for evaluation, {} for values and {} "
+      "for gradients of {}; give the job more workers, make the batch smaller, or give the workers "
+      "more memory",
+      WithUnit(least), WithUnit(static_cast<size_t>(*available_memory)),
+      WithUnit(evaluation_bytes_), WithUnit(step.arena_bytes), WithUnit(gradients),
+      ShardsAtOnce(together, layout_.inputs.shape.dim(0))));
 }
 
 // Whose plan is made for less than others' computes more again, which changes no bit.
@@ -158,21 +189,23 @@ graph::CompileOptions Workload::StepOptions(kernels::Selection kernels, int toge
   return options;
 }
 
-// Weights, one shard's gradients and all shards' sum, what the optimizer keeps, and what a step
-// computes in between; more may come from a custom optimizer and from evaluation.
+// Weights, one shard's gradients and all shards' sum, what the optimizer keeps, what a step
+// computes in between, and what an evaluation does; more may come from a custom optimizer.
 absl::Status Workload::CheckMemory(const graph::Requirements& step, int64_t available) const {
   const size_t parameters = 3 * sizeof(float) * layout_.parameter_floats;
   const size_t optimizer =
       sizeof(float) * optim::FloatsFor(config_->optimizer, layout_.parameter_floats);
-  const size_t least = parameters + optimizer + step.arena_bytes;
+  const size_t least = parameters + optimizer + step.arena_bytes + evaluation_bytes_;
   if (least <= static_cast<size_t>(available)) return absl::OkStatus();
   return absl::ResourceExhaustedError(fmt::format(
       "the model needs at least {} of memory, {} are available: {} for weights and gradients of {} "
-      "parameters, {} for what the optimizer keeps, {} for the values of a shard of {} samples, "
+      "parameters, {} for what the optimizer keeps, {} for evaluating {} samples at once, {} for "
+      "the values of a shard of {} samples, "
       "the largest of which is {}, {}; cut the batch into more shards (batch.shards), make it "
       "smaller, or give the workers more memory",
       WithUnit(least), WithUnit(static_cast<size_t>(available)), WithUnit(parameters),
-      WithCommas(layout_.ParameterCount()), WithUnit(optimizer), WithUnit(step.arena_bytes),
+      WithCommas(layout_.ParameterCount()), WithUnit(optimizer), WithUnit(evaluation_bytes_),
+      std::min<int64_t>(evaluated_at_once_, held_out().size()), WithUnit(step.arena_bytes),
       layout_.inputs.shape.dim(0), step.largest, WithUnit(step.largest_bytes)));
 }
 

@@ -43,8 +43,8 @@ class Workload {
     return {config, std::move(splits), {}};
   }
 
-  // Builds the network and prepares its kernels once, to see that it fits the data and the memory
-  // (in bytes; unknown: any will do), before anything large is allocated.
+  // Builds the network and prepares its kernels once, to see that training and evaluation fit the
+  // data and the memory (in bytes; unknown: any will do), before anything large is allocated.
   //   kInvalidArgument, kUnimplemented  naming the layer; or there is no batch norm to synchronise
   //   kResourceExhausted                with what the network needs, and what for: more than there
   //                                     is, or than stepMemoryBytes even with what is computed
@@ -64,8 +64,9 @@ class Workload {
   // Whether the shards of a step wait for one another at batch norms, so that a worker computes all
   // of its own at once.
   bool synchronises() const;
-  // Whether so many shards' values fit into the memory at once. kResourceExhausted as CheckModel
-  // has it. After CheckModel, and with nothing of a step in memory yet.
+  // Whether so many shards' values fit into the memory at once, beside an evaluation's.
+  // kResourceExhausted as CheckModel has it. After CheckModel, and with nothing of a step or an
+  // evaluation in memory yet.
   absl::Status CheckTogether(kernels::Selection kernels, int together,
                              std::optional<int64_t> available_memory) const;
 
@@ -85,6 +86,10 @@ class Workload {
 
   // After CheckModel: where parameters and states lie in flat buffers.
   const nn::Model& layout() const { return layout_; }
+  // After CheckModel: how many held-out samples are computed at once; 0 where there are none. It
+  // divides kEvaluationBlock, and depends on the network and the data alone, so that the bits of
+  // the result do.
+  int64_t evaluated_at_once() const { return evaluated_at_once_; }
   // A digest of what decides the bits of this worker's kernels: implementations and threads.
   const std::string& kernels_digest() const { return kernels_digest_; }
   // "lenet-bn, 61,514 parameters"
@@ -96,6 +101,7 @@ class Workload {
   Workload(const training::v1alpha1::TrainerConfig& config, data::Splits splits, Parts parts);
   absl::StatusOr<graph::Requirements> StepRequirements(kernels::Selection kernels,
                                                        int together) const;
+  absl::Status PlanEvaluation(kernels::Selection kernels);
   absl::Status CheckMemory(const graph::Requirements& step, int64_t available) const;
 
   const training::v1alpha1::TrainerConfig* config_;
@@ -103,6 +109,8 @@ class Workload {
   Parts parts_;
   optim::RunLength run_length_;
   nn::Model layout_;
+  int64_t evaluated_at_once_ = 0;
+  size_t evaluation_bytes_ = 0;  // what it takes beside weights and statistics
   std::string kernels_digest_;
 };
 

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "common/status.h"
+#include "runtime/graph/requirements.h"
 #include "runtime/train/testing/digits_job.h"
 
 namespace ringmaster::train {
@@ -61,6 +62,43 @@ TEST(WorkloadTest, TheOptimizersMemoryIsCounted) {
   optimizer.sgd.reset();
   optimizer.adam.emplace();
   EXPECT_EQ(Least(job) - with_nothing_kept, 2 * one);
+}
+
+TEST(WorkloadTest, EvaluationsMemoryIsCounted) {
+  DigitsJob job;
+  const int64_t least = Least(job);
+  Workload workload = Workload::Load(job.config.trainer, job.options.workspace).value();
+  ASSERT_EQ(workload.held_out().size(), 31U);
+  const auto evaluation = graph::RequirementsOf(workload.Build(nn::Mode::kEvaluation, 31)->graph,
+                                                {.kernels = kernels::Selection::kFastest});
+  ASSERT_TRUE(evaluation.ok());
+  // The scores of four classes, the loss, and how many were right.
+  EXPECT_EQ(evaluation->output_bytes, sizeof(float) * (31 * 4 + 2));
+  EXPECT_THAT(Message(Check(job, least - 1)), HasSubstr(" MB for evaluating 31 samples at once, "));
+  job.config.trainer.data.csv->hold_out_every = 0;
+  EXPECT_EQ(least - Least(job),
+            static_cast<int64_t>(evaluation->arena_bytes + evaluation->output_bytes));
+}
+
+TEST(WorkloadTest, AsManySamplesAreEvaluatedAtOnceAsTheNetworkAllows) {
+  DigitsJob job;
+  const auto at_once = [&](int32_t channels) {
+    training::v1alpha1::Layer wide, pool, flatten, last;
+    wide.conv2d = {.channels = channels, .kernel = 1};
+    pool.adaptive_average_pool.emplace().size = 1;
+    flatten.flatten.emplace();
+    last.linear.emplace().features = 4;
+    job.config.trainer.model.zoo.reset();
+    job.config.trainer.model.sequential.emplace().layers = {wide, pool, flatten, last};
+    Workload workload = Workload::Load(job.config.trainer, job.options.workspace).value();
+    const absl::Status checked = workload.CheckModel(kernels::Selection::kFastest);
+    EXPECT_TRUE(checked.ok()) << Message(checked);
+    return workload.evaluated_at_once();
+  };
+  // 64 points of 4 bytes each: 4096 channels are a megabyte.
+  EXPECT_EQ(at_once(4096), 64);
+  EXPECT_EQ(at_once(4097), 32);
+  EXPECT_EQ(at_once(16384), 16);
 }
 
 TEST(WorkloadTest, AStepThatCannotDoWithItsMemoryIsRefusedWithNumbers) {
