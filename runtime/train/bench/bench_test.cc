@@ -211,6 +211,12 @@ TEST(BenchProgramTest, SaysWhatAStepTakesAndWhatItIsMadeOf) {
     EXPECT_THAT(run.output, HasSubstr(part));
 }
 
+TEST(BenchProgramTest, TakesANetworkWithoutItsHyphens) {
+  const Ended run = RunProgram("--model lenetbn --batch 4 --input 1x8x8 --seconds 0");
+  EXPECT_EQ(run.code, 0) << run.output;
+  EXPECT_THAT(run.output, HasSubstr("lenet-bn: batch 4"));
+}
+
 TEST(BenchProgramTest, SaysItAsJson) {
   const Ended run = RunProgram("--model mlp --seconds 0 --json");
   EXPECT_EQ(run.code, 0) << run.output;

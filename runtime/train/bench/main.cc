@@ -58,6 +58,17 @@ CLI::Validator Extents() {
       "SHAPE");
 }
 
+// What the network is called here that others, PyTorch among them, write without hyphens:
+// resnet50. Any other name as it is.
+std::string WithHyphens(const std::string& name) {
+  for (const networks::Network& network : networks::kNetworks) {
+    std::string bare(network.name);
+    std::erase(bare, '-');
+    if (name == bare) return std::string(network.name);
+  }
+  return name;
+}
+
 struct Flags {
   Options options;
   std::string input;
@@ -67,7 +78,8 @@ struct Flags {
 void Declare(CLI::App& app, Flags& flags) {
   Options& options = flags.options;
   app.add_option("--model", options.model,
-                 "The network: mlp, which is 64-128-10, " + networks::AllNames() + ".")
+                 "The network: mlp, which is 64-128-10, " + networks::AllNames() +
+                     "; hyphens may be left out.")
       ->required();
   app.add_option("--batch", options.batch, "Samples in a step; 32.")
       ->check(CLI::Range(int64_t{1}, kMostSamples));
@@ -167,6 +179,7 @@ int Main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? contract::kExitOk : contract::kExitUsage;
   }
+  flags.options.model = WithHyphens(flags.options.model);
   if (!flags.input.empty()) flags.options.input = ParseExtents(flags.input);
   absl::Status status = ReadEnvironment(flags.options);
   if (status.ok() && flags.options.bind) {
