@@ -7,6 +7,7 @@
 
 #include "common/status.h"
 #include "proto/ringmaster/training/v1alpha1/trainer.api.h"
+#include "runtime/collectives/compression/top_k.h"
 
 namespace ringmaster::train {
 namespace {
@@ -74,6 +75,11 @@ absl::StatusOr<std::unique_ptr<GradientSum>> GradientSum::Create(const GradientS
     return absl::InvalidArgumentError(
         fmt::format("a batch of {} samples in {} shards cannot be shared by {} workers",
                     options.batch, parts, world));
+  }
+  if (const auto& top_k = options.config->top_k; top_k && !out.empty()) {
+    RM_RETURN_IF_ERROR(
+        Annotate(collectives::TopKSum::Check(options.layout->parameter_floats, top_k->share),
+                 "spec.trainer.gradients.topK"));
   }
   return std::unique_ptr<GradientSum>(new GradientSum(options, communicator, out));
 }

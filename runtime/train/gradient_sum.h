@@ -59,7 +59,7 @@ class GradientSum {
   // `communicator` and `out`, which has the step vector's size, outlive the object. An empty `out`
   // only divides the batch: a worker that is alone with a single shard has nothing to sum. Between
   // Add and the end of Reduce the communicator is its alone. kInvalidArgument when there are more
-  // workers than shards, or more of either than samples.
+  // workers than shards, or more of either than samples, or more gradients than topK takes.
   static absl::StatusOr<std::unique_ptr<GradientSum>> Create(
       const GradientSumOptions& options, collectives::Communicator& communicator,
       std::span<float> out);

@@ -12,6 +12,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "common/status.h"
 #include "runtime/collectives/communicator.h"
 #include "runtime/collectives/compression/one_bit.h"
 #include "runtime/collectives/compression/top_k.h"
@@ -76,6 +77,14 @@ INSTANTIATE_TEST_SUITE_P(
                       Method{"OneBit", [] { return std::make_unique<OneBitSum>(kElements); },
                              SendSigns}),
     [](const auto& info) { return info.param.name; });
+
+TEST(TopKSumTest, ChecksThatPlacesHaveRoomForThemselvesAndTheShareIsOne) {
+  constexpr size_t kMost = (size_t{1} << 31) - 1;
+  EXPECT_TRUE(TopKSum::Check(kMost, 1).ok());
+  EXPECT_THAT(Message(TopKSum::Check(kMost + 1, 0.01)), ::testing::HasSubstr("2147483648 values"));
+  for (const double share : {0.0, -1.0, 1.1, std::nan("")})
+    EXPECT_EQ(TopKSum::Check(10, share).code(), absl::StatusCode::kInvalidArgument) << share;
+}
 
 TEST_P(FeedbackSumTest, IsThePlainReferencesOverSeveralSteps) {
   const unsigned seed = std::random_device{}();

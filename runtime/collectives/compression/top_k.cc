@@ -22,9 +22,7 @@ uint32_t Magnitude(float value) {
 }
 
 size_t CountFor(size_t elements, double share) {
-  RM_CHECK(share > 0 && share <= 1, "the share of a top-k sum lies in (0, 1]");
-  RM_CHECK(elements <= std::numeric_limits<int32_t>::max(),
-           "a top-k sum has less than 2^31 values");
+  RM_CHECK(TopKSum::Check(elements, share).ok(), "a top-k sum was not checked");
   return std::min(elements, static_cast<size_t>(std::ceil(share * static_cast<double>(elements))));
 }
 
@@ -49,6 +47,14 @@ std::vector<int32_t> LargestPlaces(std::span<const float> values, size_t k,
     places.push_back(static_cast<int32_t>(i));
   }
   return places;
+}
+
+absl::Status TopKSum::Check(size_t elements, double share) {
+  if (!(share > 0 && share <= 1))
+    return absl::InvalidArgumentError(fmt::format("a share of {}; it lies in (0, 1]", share));
+  if (elements <= std::numeric_limits<int32_t>::max()) return absl::OkStatus();
+  return absl::InvalidArgumentError(fmt::format(
+      "{} values; places in a top-k sum have 31 bits, so it is of less than 2^31", elements));
 }
 
 TopKSum::TopKSum(size_t elements, double share)

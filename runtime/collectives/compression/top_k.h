@@ -13,7 +13,11 @@ namespace ringmaster::collectives {
 
 class TopKSum final : public FeedbackSum {
  public:
-  // `share` of the elements, in (0, 1], travel, rounded up.
+  // Whether there may be such a sum. kInvalidArgument: the share is not in (0, 1], or there are 2^31
+  // elements or more.
+  static absl::Status Check(size_t elements, double share);
+
+  // `share` of the elements travel, rounded up. Both have passed Check.
   TopKSum(size_t elements, double share);
 
   size_t k() const { return k_; }
