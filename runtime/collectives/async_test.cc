@@ -2,6 +2,7 @@
 #include <barrier>
 #include <chrono>
 #include <filesystem>
+#include <future>
 #include <memory>
 #include <new>
 #include <optional>
@@ -161,6 +162,27 @@ TEST(AsyncTest, WhatIsDoneDoesNotHinderTheDestructor) {
           << comm.status();
     });
   }
+}
+
+TEST(AsyncTest, ACallMayHoldTheLastCommunicatorOfItsRound) {
+  Group group(1);
+  ++group.options.round;
+  auto comm = group.Open(0);
+  const std::vector<int> all = {0};
+  std::shared_ptr<Communicator> last = std::move(comm->Group(all, "last").value());
+  std::promise<void> alone;
+  std::promise<void> ended;
+  // Let go on the thread that runs the calls, when there is no other communicator any more.
+  std::shared_ptr<void> held(nullptr, [&, last = std::move(last)](void*) mutable {
+    alone.get_future().wait();
+    last.reset();
+    ended.set_value();
+  });
+  const Handle call = comm->Start([held = std::move(held)] { return absl::OkStatus(); });
+  EXPECT_TRUE(call.Wait().ok()) << call.status();
+  comm.reset();
+  alone.set_value();
+  ended.get_future().wait();
 }
 
 TEST(AsyncTest, MemoryThatRunsOutInACallEndsTheRoundAndNotTheProgram) {

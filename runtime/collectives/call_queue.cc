@@ -29,6 +29,11 @@ absl::Status Handle::status() const {
 }
 
 CallQueue::~CallQueue() {
+  if (IsThisThread()) {
+    *gone_ = true;
+    thread_.detach();
+    return;
+  }
   {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
@@ -74,6 +79,8 @@ bool CallQueue::IsThisThread() const {
 }
 
 void CallQueue::Loop() {
+  bool gone = false;
+  gone_ = &gone;
   std::unique_lock lock(mutex_);
   while (true) {
     pushed_.wait(lock, [&] { return stopping_ || !entries_.empty(); });
@@ -95,6 +102,7 @@ void CallQueue::Loop() {
     lock.unlock();
     finished.state->became_done.notify_all();
     finished = {};  // what the call holds is let go without the lock
+    if (gone) return;
     lock.lock();
   }
 }

@@ -42,7 +42,9 @@ class CallQueue {
   using Call = std::function<absl::Status()>;
 
   CallQueue() = default;
-  ~CallQueue();  // runs what is queued first
+  // Runs what is queued first. Where a call held the last that needed the queue, this is called on
+  // its own thread when nothing is queued any more, and does not wait for that.
+  ~CallQueue();
 
   CallQueue(const CallQueue&) = delete;
   CallQueue& operator=(const CallQueue&) = delete;
@@ -76,6 +78,7 @@ class CallQueue {
   std::deque<Entry> entries_;        // guarded by mutex_; the first is running
   std::atomic<size_t> pending_ = 0;  // their number
   bool stopping_ = false;            // guarded by mutex_
+  bool* gone_ = nullptr;             // of the thread: set when it has destroyed the queue
   std::thread thread_;               // guarded by mutex_; joined by the destructor
 };
 

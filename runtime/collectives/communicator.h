@@ -153,7 +153,9 @@ class Communicator {
   // which they were started; an operation that is called without Start while some are pending runs
   // after them. So the order of operations is that of the program, as if none were asynchronous.
   // What `call` uses must live until it is done: wait for the handle, or for a later one. Start
-  // from one thread at a time.
+  // from one thread at a time. What `call` holds is let go on that thread, a little after it is
+  // done, and may be the last communicator of the round. It must not end one that has calls
+  // pending, as this one has then: that would wait for itself.
   Handle Start(std::function<absl::Status()> call);
 
   // The same for the operations of these names.
