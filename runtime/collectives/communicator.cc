@@ -181,6 +181,13 @@ absl::StatusOr<std::vector<std::string>> Communicator::AllgatherBytes(
     return absl::InvalidArgumentError(fmt::format("{}: {} bytes; a part may have at most {}", name,
                                                   mine.size(), kMaxMessageBytes));
   }
+  std::vector<std::string> parts;
+  RM_RETURN_IF_ERROR(Guard(name, [&] { return GatherBytes(mine, name, &parts); }));
+  return parts;
+}
+
+absl::Status Communicator::GatherBytes(std::span<const std::byte> mine, std::string_view name,
+                                       std::vector<std::string>* parts) {
   const size_t ranks = static_cast<size_t>(world());
   std::vector<size_t> sizes(ranks);
   std::vector<std::byte> all;
@@ -198,13 +205,12 @@ absl::StatusOr<std::vector<std::string>> Communicator::AllgatherBytes(
     all.resize(std::accumulate(sizes.begin(), sizes.end(), size_t{0}));
     return RingAllgather(t, mine, sizes, all, segment_bytes());
   }));
-  std::vector<std::string> parts;
   const char* at = reinterpret_cast<const char*>(all.data());
   for (const size_t size : sizes) {
-    parts.emplace_back(at, size);
+    parts->emplace_back(at, size);
     at += size;
   }
-  return parts;
+  return absl::OkStatus();
 }
 
 absl::Status Communicator::Barrier(std::string_view name) {

@@ -230,6 +230,11 @@ class Communicator {
   // Returns after every rank has entered it.
   absl::Status Barrier(std::string_view name);
 
+  // For what is made of several operations and takes memory between them: runs `body`, and ends the
+  // round where memory runs out in it, as inside an operation: kResourceExhausted, on all ranks
+  // suspect() is this one, and the message names `what`. Blocks and fails as `body` does.
+  absl::Status Guard(std::string_view what, absl::FunctionRef<absl::Status()> body);
+
   // For algorithms that live outside this class (OrderedSum): runs `body` as one operation of the
   // group. `body` posts sends and receives on the transport; the operation ends when all of them
   // are done. An error of `body` poisons the communicator.
@@ -290,6 +295,12 @@ class Communicator {
                        absl::FunctionRef<absl::Status(Transport&)> body);
   absl::Status RunAmong(const Scope& scope, const Operation& operation,
                         absl::FunctionRef<absl::Status(Transport&)> body);
+  // Group, Split and AllgatherBytes, but for memory that runs out.
+  absl::StatusOr<std::unique_ptr<Communicator>> MakeGroup(std::span<const int> ranks,
+                                                          std::string_view name);
+  absl::StatusOr<std::unique_ptr<Communicator>> Divide(int color, int key, std::string_view name);
+  absl::Status GatherBytes(std::span<const std::byte> mine, std::string_view name,
+                           std::vector<std::string>* parts);
   // How an operation is done that moves arrays of `bytes`, and where it reduces, by which
   // reduction.
   Method MethodFor(OperationKind kind, size_t bytes) const;

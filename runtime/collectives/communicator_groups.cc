@@ -14,6 +14,26 @@ namespace ringmaster::collectives {
 
 absl::StatusOr<std::unique_ptr<Communicator>> Communicator::Group(std::span<const int> ranks,
                                                                   std::string_view name) {
+  absl::StatusOr<std::unique_ptr<Communicator>> group;
+  RM_RETURN_IF_ERROR(Guard(name, [&] {
+    group = MakeGroup(ranks, name);
+    return group.status();
+  }));
+  return group;
+}
+
+absl::StatusOr<std::unique_ptr<Communicator>> Communicator::Split(int color, int key,
+                                                                  std::string_view name) {
+  absl::StatusOr<std::unique_ptr<Communicator>> part;
+  RM_RETURN_IF_ERROR(Guard(name, [&] {
+    part = Divide(color, key, name);
+    return part.status();
+  }));
+  return part;
+}
+
+absl::StatusOr<std::unique_ptr<Communicator>> Communicator::MakeGroup(std::span<const int> ranks,
+                                                                      std::string_view name) {
   int mine = -1;
   for (size_t i = 0; i < ranks.size(); ++i) {
     if (ranks[i] < 0 || ranks[i] >= world()) {
@@ -37,8 +57,8 @@ absl::StatusOr<std::unique_ptr<Communicator>> Communicator::Group(std::span<cons
       new Communicator(std::move(transport), shared_, std::move(selector)));
 }
 
-absl::StatusOr<std::unique_ptr<Communicator>> Communicator::Split(int color, int key,
-                                                                  std::string_view name) {
+absl::StatusOr<std::unique_ptr<Communicator>> Communicator::Divide(int color, int key,
+                                                                   std::string_view name) {
   const std::vector<int32_t> mine = {color, key};
   std::vector<int32_t> all(2 * static_cast<size_t>(world()));
   const std::vector<size_t> counts(static_cast<size_t>(world()), 2);
@@ -52,22 +72,26 @@ absl::StatusOr<std::unique_ptr<Communicator>> Communicator::Split(int color, int
   std::sort(members.begin(), members.end());
   std::vector<int> ranks;
   for (const auto& [unused_key, rank] : members) ranks.push_back(rank);
-  return Group(ranks, fmt::format("{}/{}", name, color));
+  return MakeGroup(ranks, fmt::format("{}/{}", name, color));
 }
 
 Handle Communicator::Start(std::function<absl::Status()> call) {
   return shared_->queue.Push(this, [this, call = std::move(call)] {
-    try {
-      return call();
-    } catch (const std::bad_alloc&) {
-      const int self = transport_->round_rank();
-      transport_->Abort({absl::ResourceExhaustedError(fmt::format(
-                             "rank {} ran out of memory in a call that it had started", self)),
-                         self});
-      TellPeersIfFailed();
-      return transport_->failure().status;
-    }
+    return Guard("a call that it had started", call);
   });
+}
+
+absl::Status Communicator::Guard(std::string_view what, absl::FunctionRef<absl::Status()> body) {
+  try {
+    return body();
+  } catch (const std::bad_alloc&) {
+    const int self = transport_->round_rank();
+    transport_->Abort({absl::ResourceExhaustedError(
+                           fmt::format("rank {} ran out of memory in {}", self, what)),
+                       self});
+    TellPeersIfFailed();
+    return transport_->failure().status;
+  }
 }
 
 Handle Communicator::AllreduceAsync(Reduction reduction, ConstElements in, Elements out,

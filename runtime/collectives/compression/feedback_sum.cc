@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "runtime/collectives/communicator.h"
+
 namespace ringmaster::collectives {
 
 absl::Status FeedbackSum::Reduce(Communicator& communicator, std::span<const float> values,
@@ -16,7 +18,7 @@ absl::Status FeedbackSum::Reduce(Communicator& communicator, std::span<const flo
   std::transform(values.begin(), values.end(), residual_.begin(), rest_.begin(),
                  std::plus<float>());
   std::fill(out.begin(), out.end(), 0.0F);
-  return Exchange(communicator, rest_, out, name);
+  return communicator.Guard(name, [&] { return Exchange(communicator, rest_, out, name); });
 }
 
 }  // namespace ringmaster::collectives

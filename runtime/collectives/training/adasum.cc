@@ -210,6 +210,11 @@ absl::Status Adasum::Reduce(Communicator& communicator, std::span<float> out,
         fmt::format("{}: {} values on {} ranks; the sum is of {} values and {} shards", name,
                     out.size(), communicator.world(), elements_, shards_));
   }
+  return communicator.Guard(name, [&] { return JoinAll(communicator, out, name); });
+}
+
+absl::Status Adasum::JoinAll(Communicator& communicator, std::span<float> out,
+                             std::string_view name) const {
   RM_RETURN_IF_ERROR(CheckAdded(communicator, name));
   const Layout layout = LayoutOf(communicator.world());
   std::vector<float> parts;

@@ -90,6 +90,9 @@ class Adasum {
   // Where a block's values begin; the vector's end behind the last one.
   size_t OffsetOf(size_t block) const;
   Layout LayoutOf(int world) const;
+  // Reduce, but for memory that runs out.
+  absl::Status JoinAll(Communicator& communicator, std::span<float> out,
+                       std::string_view name) const;
   absl::Status CheckAdded(Communicator& communicator, std::string_view name) const;
   absl::Status ExchangeNodes(Communicator& communicator, const Layout& layout,
                              std::vector<float>* parts, std::string_view name) const;

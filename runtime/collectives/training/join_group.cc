@@ -96,6 +96,25 @@ absl::Status JoinGroup::Sum(const Intent& intent, Elements values) {
 
 absl::StatusOr<int> JoinGroup::Allreduce(Reduction reduction, ConstElements in, Elements out,
                                          std::string_view name) {
+  absl::StatusOr<int> active;
+  RM_RETURN_IF_ERROR(communicator_.Guard(name, [&] {
+    active = Reduce(reduction, in, out, name);
+    return active.status();
+  }));
+  return active;
+}
+
+absl::StatusOr<int> JoinGroup::Join() {
+  absl::StatusOr<int> last;
+  RM_RETURN_IF_ERROR(communicator_.Guard("a join", [&] {
+    last = TakePart();
+    return last.status();
+  }));
+  return last;
+}
+
+absl::StatusOr<int> JoinGroup::Reduce(Reduction reduction, ConstElements in, Elements out,
+                                      std::string_view name) {
   if (reduction != Reduction::kSum && reduction != Reduction::kAverage) {
     return absl::InvalidArgumentError(
         fmt::format("{}: a {} has no value for a rank that has joined", name, NameOf(reduction)));
@@ -125,7 +144,7 @@ absl::StatusOr<int> JoinGroup::Allreduce(Reduction reduction, ConstElements in, 
   return active;
 }
 
-absl::StatusOr<int> JoinGroup::Join() {
+absl::StatusOr<int> JoinGroup::TakePart() {
   while (true) {
     const std::vector<bool> before = joined_;
     RM_ASSIGN_OR_RETURN(const std::vector<Intent> intents, Exchange({.joined = true}));

@@ -49,6 +49,11 @@ class JoinGroup {
   absl::StatusOr<int> Join();
 
  private:
+  // The two above, but for memory that runs out.
+  absl::StatusOr<int> Reduce(Reduction reduction, ConstElements in, Elements out,
+                             std::string_view name);
+  absl::StatusOr<int> TakePart();
+
   // What a rank is about to do.
   struct Intent {
     bool joined = false;
