@@ -1,0 +1,120 @@
+// What ranks that wait for long cost those that work, and how fast an abort wakes them.
+#include <algorithm>
+#include <barrier>
+#include <chrono>
+#include <ctime>
+#include <future>
+#include <latch>
+#include <sched.h>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "common/check.h"
+#include "runtime/collectives/communicator.h"
+#include "runtime/collectives/testing/group.h"
+
+namespace ringmaster::collectives {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::nanoseconds;
+using std::chrono::steady_clock;
+using testing::Group;
+using ::testing::HasSubstr;
+using testing::Wires;
+
+class WaitingTest : public ::testing::TestWithParam<Wires> {};
+INSTANTIATE_TEST_SUITE_P(Wires, WaitingTest,
+                         ::testing::Values(Wires::kShared, Wires::kTcp, Wires::kTls),
+                         [](const auto& wires) { return testing::NameOf(wires.param); });
+
+// All but the last of four ranks wait for that one until they sleep for as long as they ever do;
+// then another thread of the first one aborts. How long after it the last of the three returned.
+steady_clock::duration AbortLatencyOfSleepers(Group& group) {
+  constexpr milliseconds kUntilTheySleep{300};
+  std::barrier met(4);
+  std::latch awake(3);
+  std::promise<steady_clock::time_point> aborted;
+  std::vector<steady_clock::time_point> ended(3);
+  group.Run([&](Communicator& comm) {
+    EXPECT_TRUE(comm.Barrier("meet").ok()) << comm.status();
+    met.arrive_and_wait();
+    if (comm.rank() == 3) return awake.wait();
+    std::thread aborter;
+    if (comm.rank() == 0) {
+      aborter = std::thread([&] {
+        std::this_thread::sleep_for(kUntilTheySleep);
+        aborted.set_value(steady_clock::now());
+        comm.Abort("drain");
+      });
+    }
+    const absl::Status status = comm.Barrier("waits");
+    ended[static_cast<size_t>(comm.rank())] = steady_clock::now();
+    awake.count_down();
+    EXPECT_EQ(status.code(), absl::StatusCode::kAborted) << status;
+    EXPECT_THAT(Message(status), HasSubstr("drain"));
+    if (aborter.joinable()) aborter.join();
+  });
+  return *std::max_element(ended.begin(), ended.end()) - aborted.get_future().get();
+}
+
+// The median, as a busy machine disturbs some: when most have been fast it is.
+TEST_P(WaitingTest, AnAbortWakesAllThatSleepWithin100Milliseconds) {
+  constexpr int kMost = 5;  // of nine
+  int fast = 0;
+  int slow = 0;
+  while (fast < kMost && slow < kMost) {
+    Group group(4, GetParam());
+    ++(AbortLatencyOfSleepers(group) < milliseconds(100) ? fast : slow);
+  }
+  EXPECT_EQ(fast, kMost);
+}
+
+nanoseconds OwnProcessorTime() {
+  timespec time{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return std::chrono::seconds(time.tv_sec) + nanoseconds(time.tv_nsec);
+}
+
+// This thread, and those that it starts from here on, may run on so many processors, or on those
+// that there are; how many these are.
+int StayOn(int most) {
+  cpu_set_t allowed;
+  RM_CHECK(sched_getaffinity(0, sizeof(allowed), &allowed) == 0, "no affinity");
+  cpu_set_t few;
+  CPU_ZERO(&few);
+  for (int cpu = 0; cpu < CPU_SETSIZE && CPU_COUNT(&few) < most; ++cpu) {
+    if (CPU_ISSET(cpu, &allowed)) CPU_SET(cpu, &few);
+  }
+  RM_CHECK(sched_setaffinity(0, sizeof(few), &few) == 0, "no affinity");
+  return CPU_COUNT(&few);
+}
+
+TEST_P(WaitingTest, RanksBeyondTheProcessorsLeaveThemWhileTheyWait) {
+  static constexpr milliseconds kLate{500};
+  static constexpr double kSmallPart =
+      0.2;  // it is 0.005; who spins has all of a processor, or its share
+  std::thread([] {
+    const int world = 2 * StayOn(2);
+    Group group(world, GetParam());
+    group.Run([&](Communicator& comm) {
+      EXPECT_TRUE(comm.Barrier("meet").ok()) << comm.status();
+      if (comm.rank() == world - 1) std::this_thread::sleep_for(kLate);
+      const auto start = steady_clock::now();
+      const nanoseconds before = OwnProcessorTime();
+      EXPECT_TRUE(comm.Barrier("waits").ok()) << comm.status();
+      const nanoseconds used = OwnProcessorTime() - before;
+      const nanoseconds took = steady_clock::now() - start;
+      if (comm.rank() == world - 1) return;
+      EXPECT_LT(static_cast<double>(used.count()), kSmallPart * static_cast<double>(took.count()))
+          << "rank " << comm.rank();
+    });
+  }).join();
+}
+
+}  // namespace
+}  // namespace ringmaster::collectives
