@@ -15,8 +15,8 @@ using kube::rest::RestOptions;
 using std::chrono::milliseconds;
 
 constexpr char kUserAgent[] = "ringmaster-operator";
-// A worker waits for its answer no longer than twice this.
-constexpr milliseconds kReviewTimeout{4000};
+// A worker waits for its answer as long as it gets heartbeats; others wait behind it.
+constexpr milliseconds kReviewTimeout{10'000};
 
 // A call that is given up in time leaves time for another.
 RestOptions Quick(milliseconds timeout, kube::rest::ServerClock& clock) {

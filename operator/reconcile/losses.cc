@@ -46,7 +46,7 @@ std::optional<Time> HungTrainer(Pass& pass, const Slot& slot) {
 }
 
 // When the silence of a running member began. One that this operator has never heard of is silent
-// since the operator listens, or since the round began, if that is later.
+// since the operator listens and can tell who calls, or since the round began, if that is later.
 Time SilentSince(const Pass& pass, const Slot& slot) {
   if (slot.view != nullptr) return slot.view->disconnected_at.value_or(slot.view->last_heard);
   const v1::Condition* training = FindCondition(pass.status, kConditionTraining);
@@ -61,8 +61,10 @@ std::optional<Time> SilentLoss(Pass& pass, const Slot& slot) {
   const Duration patience = AccusedAt(pass, slot) ? pass.in.settings.reconnect_timeout / 2
                                                   : pass.in.settings.reconnect_timeout;
   const Time since = SilentSince(pass, slot);
-  if (pass.now >= since + patience) return since;
-  pass.WakeAt(since + patience);
+  // It may have called while nobody could be told from a stranger.
+  const Time patience_ends = std::max(since, pass.in.workers.since) + patience;
+  if (pass.now >= patience_ends) return since;
+  pass.WakeAt(patience_ends);
   return std::nullopt;
 }
 

@@ -82,6 +82,24 @@ TEST(LossesTest, GivesWorkersTimeToDialInAfterTheOperatorHasStarted) {
   EXPECT_EQ(Reconcile(observed).status->restarts->total, 1);
 }
 
+TEST(LossesTest, LosesNobodyWhoMayHaveCalledWhileNobodyCouldBeToldFromAStranger) {
+  for (const bool heard_before : {true, false}) {
+    Observed observed = Training(2);
+    View(observed, 1).connected = false;
+    View(observed, 1).disconnected_at = observed.now - seconds(50);
+    if (!heard_before) observed.workers.workers.pop_back();
+    observed.workers.since = observed.now - seconds(5);
+    const Decision waiting = Reconcile(observed);
+    EXPECT_FALSE(waiting.status->restarts) << heard_before;
+    EXPECT_EQ(Wait(waiting), seconds(15)) << heard_before;
+    observed.now += seconds(15);
+    const Decision lost = Reconcile(observed);
+    ASSERT_TRUE(lost.status->restarts) << heard_before;
+    EXPECT_EQ(lost.status->lost_seconds->detect, heard_before ? 65 : 20)
+        << "as long as it was away";
+  }
+}
+
 TEST(LossesTest, WaitsAMomentForAnExplanationOfAnEarlyExitCodeZero) {
   Observed observed = Training(2);
   Exit(observed, 1, 0);

@@ -131,7 +131,8 @@ struct WorkerView {
 };
 
 struct WorkersView {
-  // When this service began to listen for this job's workers.
+  // When this service began to listen for this job's workers, or, if that is later, when it could
+  // last not tell who called it: that somebody was not heard of before says nothing of him.
   Time since;
   std::vector<WorkerView> workers;  // any order; one per pod UID
 };

@@ -55,6 +55,7 @@ void JoinStream::OnReadDone(bool ok) {
       if (finished_) return;
       greeting_ = true;
     }
+    registry_.Queued(id_);
     return greeters_.Post([self = self_] { self->Greet(); });
   }
   registry_.Received(id_, incoming_);
@@ -83,6 +84,13 @@ void JoinStream::OnWriteDone(bool ok) {
 // The worker is gone, or its connection: a stream that waits to be let go would not end otherwise.
 void JoinStream::OnCancel() {
   End(absl::CancelledError("the stream broke"));
+  bool greeting;
+  {
+    std::lock_guard lock(mutex_);
+    greeting = greeting_;
+  }
+  // Its turn may come late, and is then the next one's.
+  if (greeting) registry_.Closed(id_);
 }
 
 void JoinStream::OnDone() {

@@ -1,5 +1,6 @@
 #include "operator/rendezvous/registry.h"
 
+#include <algorithm>
 #include <vector>
 
 #include <fmt/format.h>
@@ -14,6 +15,7 @@ namespace ringmaster::rendezvous {
 namespace {
 
 constexpr char kReplacedByANewerStream[] = "replaced by a newer stream of the same pod";
+constexpr size_t kMaxTokenBytes = 64 << 10;
 
 std::int64_t Milliseconds(Duration duration) {
   return std::chrono::duration_cast<std::chrono::milliseconds>(duration).count();
@@ -95,6 +97,12 @@ void Registry::Received(StreamId id, const v1::FromWorker& message) {
   Notify(changed);
 }
 
+void Registry::Queued(StreamId id) {
+  std::lock_guard lock(mutex_);
+  Stream* stream = Find(id);
+  if (stream != nullptr && !stream->greeted) stream->waits = clock_.SteadyNow();
+}
+
 // Whether the stream may say Hello now.
 bool Registry::BeginHello(StreamId id, std::string* source, std::string* leader) {
   std::lock_guard lock(mutex_);
@@ -106,6 +114,7 @@ bool Registry::BeginHello(StreamId id, std::string* source, std::string* leader)
   }
   stream->greeted = true;
   stream->heard = clock_.SteadyNow();
+  if (!stream->waits) stream->waits = stream->heard;
   *source = stream->source;
   if (leader_elsewhere_) {
     *leader = *leader_elsewhere_;
@@ -122,13 +131,19 @@ void Registry::Greet(StreamId id, const v1::Hello& hello) {
   const absl::Status verdict = Check(identity, hello);
   {
     std::lock_guard lock(mutex_);
-    if (Find(id) == nullptr) return;
+    if (absl::IsUnavailable(verdict)) {
+      deaf_ = clock_.Now();
+      line_since_.reset();
+    }
+    if (Find(id) == nullptr || leader_elsewhere_) return;
     if (!verdict.ok()) {
       // A token that is not good today may be renewed tomorrow.
       const bool unknown = absl::IsUnauthenticated(verdict);
       const bool permanent =
           !unknown && !absl::IsNotFound(verdict) && !absl::IsUnavailable(verdict);
       if (permanent || unknown) refusals_.Refused("worker", source, Message(verdict));
+      if (absl::IsUnavailable(verdict))
+        refusals_.Refused("unchecked worker", source, Message(verdict));
       return Refuse(id, Message(verdict), permanent, "");
     }
     Accept(id, identity, hello);
@@ -147,6 +162,9 @@ absl::Status Registry::Check(const WorkerIdentity& worker, const v1::Hello& hell
 
 absl::Status Registry::CheckToken(const WorkerIdentity& worker, const std::string& token) {
   if (token.empty()) return absl::UnauthenticatedError("the Hello has no token");
+  // Nobody is to make the API server refuse the question itself, which would say nothing of others.
+  if (token.size() > kMaxTokenBytes)
+    return absl::UnauthenticatedError("what the Hello has as a token is longer than any");
   const auto pod = options_.reviewer->ReviewToken(token, contract::kTokenAudience);
   if (!pod.ok()) {
     if (absl::IsUnauthenticated(pod.status())) return pod.status();
@@ -163,6 +181,7 @@ absl::Status Registry::CheckToken(const WorkerIdentity& worker, const std::strin
 void Registry::Refuse(StreamId id, const std::string& reason, bool permanent,
                       const std::string& leader) {
   Stream* stream = Find(id);
+  stream->waits.reset();
   v1::ToWorker message;
   message.mutable_refused()->set_reason(reason);
   message.mutable_refused()->set_permanent(permanent);
@@ -175,13 +194,14 @@ void Registry::Accept(StreamId id, const WorkerIdentity& identity, const v1::Hel
   Job& job = jobs_[identity.job];
   Worker& worker = job.workers[identity.pod_uid];
   // Tokens are not always checked in the order in which the Hellos came.
+  Stream& stream = *Find(id);
+  stream.waits.reset();
   if (worker.stream > id)
-    return Find(id)->downstream->End(absl::AbortedError(kReplacedByANewerStream));
+    return stream.downstream->End(absl::AbortedError(kReplacedByANewerStream));
   if (Stream* older = worker.stream == 0 ? nullptr : Find(worker.stream)) {
     older->identity.reset();
     older->downstream->End(absl::AbortedError(kReplacedByANewerStream));
   }
-  Stream& stream = *Find(id);
   stream.identity = identity;
   worker.stream = id;
   worker.view.pod = identity.pod;
@@ -304,6 +324,7 @@ void Registry::StandBy(const std::string& leader) {
   jobs_.clear();
   for (auto& [id, stream] : streams_) {
     stream.identity.reset();
+    stream.waits.reset();
     stream.downstream->End(absl::UnavailableError("this operator does not lead any more"));
   }
 }
@@ -317,7 +338,8 @@ void Registry::Activate() {
 reconcile::WorkersView Registry::SnapshotFor(const kube::ObjectKey& key) {
   std::lock_guard lock(mutex_);
   // Who stands by knows nobody, and nobody is away for long from where he may not be.
-  reconcile::WorkersView snapshot{.since = leader_elsewhere_ ? clock_.Now() : since_};
+  reconcile::WorkersView snapshot{.since =
+                                      leader_elsewhere_ ? clock_.Now() : std::max(since_, deaf_)};
   const auto job = jobs_.find(key);
   if (job == jobs_.end()) return snapshot;
   for (const auto& [uid, worker] : job->second.workers) snapshot.workers.push_back(worker.view);

@@ -5,6 +5,9 @@
 // - A stream says Hello first, within the time-out; what comes before it, or instead, ends the
 //   stream. Of two streams of one pod UID that which was opened last stands, whichever Hello is
 //   checked first; messages of the other count no more.
+// - A Hello whose sender cannot be checked at once waits: its stream gets heartbeats meanwhile and
+//   is not silent. Nobody is believed before, but while Hellos wait for long, or their checks fail,
+//   nobody's absence means anything either, and WorkersView::since moves on.
 // - A worker that is not heard of for the time-out is lost: its stream is ended, its view says
 // since
 //   when. A Tick that comes late itself says that this process stood still, not the workers: they
@@ -85,6 +88,8 @@ class Registry : public manager::WorkerLink {
   // A stream is there. `source` is where it comes from, for the log.
   StreamId Opened(std::shared_ptr<Downstream> downstream, const std::string& source);
   void Received(StreamId stream, const v1::FromWorker& message);
+  // A Hello has come over it, and waits for a thread that may block to hand it to Received.
+  void Queued(StreamId stream);
   // The launcher has closed its side, or its stream has broken: everything that it said has been
   // read. Where its program has ended the stream stays until it is let go; else this ends it.
   void HalfClosed(StreamId stream);
@@ -113,6 +118,7 @@ class Registry : public manager::WorkerLink {
     std::string source;
     SteadyTime heard;
     bool greeted = false;                    // has sent its Hello
+    std::optional<SteadyTime> waits;         // since when, for the answer to its Hello
     bool said_all = false;                   // has closed its side and waits to be let go
     std::optional<WorkerIdentity> identity;  // once accepted
     std::int64_t told_round = 0;
@@ -150,6 +156,7 @@ class Registry : public manager::WorkerLink {
   Worker* WorkerOf(const Stream& stream);
   Worker* FindWorker(const kube::ObjectKey& job, const std::string& pod_uid);
   Stream* ListeningStream(const Worker& worker);
+  void NoteTheWaiting(SteadyTime now);
   void ForgiveLateTick(SteadyTime now);
   void EndSilent(SteadyTime now, Keys* changed);
   void SendHeartbeats(SteadyTime now);
@@ -164,6 +171,9 @@ class Registry : public manager::WorkerLink {
 
   std::mutex mutex_;
   Time since_;
+  Time deaf_{};                           // when it could last not tell who called
+  std::optional<SteadyTime> line_since_;  // since when a Hello has always waited for long, and no
+                                          // check has failed
   std::optional<std::string> leader_elsewhere_;
   StreamId next_stream_ = 1;
   std::uint64_t heartbeat_sequence_ = 0;

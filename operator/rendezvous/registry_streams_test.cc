@@ -216,6 +216,72 @@ TEST_F(RegistryTest, ForgetsAJobAndEndsItsStreams) {
   EXPECT_TRUE(registry_.SnapshotFor(kJob).workers.empty());
 }
 
+TEST_F(RegistryTest, HoldsNobodysAbsenceAgainstHimWhileChecksFail) {
+  verifier_.verdicts["u0"] = absl::UnavailableError("the token cannot be checked: 500");
+  for (int i = 0; i < 12; ++i) {
+    const Line line = Join("u0");
+    ASSERT_THAT(line.down->Story(), ElementsAre("refused"));
+    EXPECT_FALSE(line.down->messages[0].refused().permanent());
+    EXPECT_EQ(registry_.SnapshotFor(kJob).since, clock_.Now());
+    Pass(seconds(5));
+  }
+  EXPECT_EQ(registry_.SnapshotFor(kJob).since, clock_.Now() - seconds(5)) << "only while";
+  EXPECT_TRUE(registry_.SnapshotFor(kJob).workers.empty()) << "nobody is believed meanwhile";
+}
+
+TEST_F(RegistryTest, LetsNobodyExcuseAbsenceByHellosThatAreCheckedAndRefused) {
+  const Time since = registry_.SnapshotFor(kJob).since;
+  for (const absl::Status& verdict : {absl::UnauthenticatedError("the token is not known"),
+                                      absl::PermissionDeniedError("the token is of another pod"),
+                                      absl::NotFoundError("no pod")}) {
+    verifier_.verdicts["u0"] = verdict;
+    for (int i = 0; i < 30; ++i) {
+      Join("u0");
+      Pass(seconds(1));
+    }
+  }
+  EXPECT_EQ(registry_.SnapshotFor(kJob).since, since);
+}
+
+TEST_F(RegistryTest, KeepsAWorkerOnTheLineWhoseHelloIsCheckedForLong) {
+  verifier_.meanwhile = [&] { Pass(seconds(8)); };
+  const Line line = Join("u0");
+  EXPECT_THAT(line.down->Story(), ElementsAre("accepted"));
+  EXPECT_FALSE(line.down->end.has_value());
+  EXPECT_EQ(line.down->heartbeats, 16);
+  EXPECT_EQ(registry_.SnapshotFor(kJob).since, clock_.Now()) << "others may wait behind it";
+}
+
+TEST_F(RegistryTest, KeepsAWorkerOnTheLineWhoseHelloWaitsForItsTurn) {
+  const Line line = Open();
+  registry_.Queued(line.id);
+  Pass(seconds(8));
+  EXPECT_FALSE(line.down->end.has_value());
+  EXPECT_EQ(line.down->heartbeats, 16);
+  EXPECT_EQ(registry_.SnapshotFor(kJob).since, clock_.Now());
+  registry_.Closed(line.id);
+  Pass(seconds(8));
+  EXPECT_EQ(registry_.SnapshotFor(kJob).since, clock_.Now() - seconds(8));
+}
+
+TEST_F(RegistryTest, LetsALineThatNeverEndsExcuseAbsenceForTenMinutes) {
+  const Line line = Open();
+  registry_.Queued(line.id);
+  Pass(std::chrono::minutes(15));
+  EXPECT_GE(registry_.SnapshotFor(kJob).since, clock_.Now() - std::chrono::minutes(5) - seconds(2));
+  EXPECT_LE(registry_.SnapshotFor(kJob).since, clock_.Now() - std::chrono::minutes(5) + seconds(3));
+}
+
+TEST_F(RegistryTest, TakesNobodyInWhoseCheckEndsWhenItLeadsNoMore) {
+  verifier_.meanwhile = [&] { registry_.StandBy("10.0.0.2:7471"); };
+  const Line line = Join("u0");
+  EXPECT_EQ(line.down->end->code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(line.down->Story(), ElementsAre());
+  EXPECT_TRUE(registry_.SnapshotFor(kJob).workers.empty());
+  Pass(seconds(2));
+  EXPECT_EQ(line.down->heartbeats, 0);
+}
+
 TEST_F(RegistryTest, RefusesWorkersWhileItDoesNotLead) {
   const Line before = Join("u0");
   registry_.StandBy("10.0.0.2:7471");

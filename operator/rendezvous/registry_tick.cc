@@ -1,4 +1,5 @@
 // What the registry does by the time: heartbeats, time-outs, progress held back, pods that went.
+#include <algorithm>
 #include <vector>
 
 #include <fmt/format.h>
@@ -13,6 +14,11 @@ namespace {
 constexpr Duration kPruneInterval = std::chrono::seconds(5);
 // Longer than a launcher waits to be let go: whoever does not end its stream by then is gone.
 constexpr Duration kLeavingPatience = std::chrono::minutes(2);
+// A Hello that waits for longer is not answered as fast as it would be on a good day.
+constexpr Duration kPromptAnswer = std::chrono::seconds(2);
+// For so long at most Hellos that wait excuse absence where every check comes to an end: else
+// somebody who says one Hello after the other would keep all the dead in place.
+constexpr Duration kLongestLine = std::chrono::minutes(10);
 
 }  // namespace
 
@@ -23,6 +29,7 @@ void Registry::Tick() {
     std::lock_guard lock(mutex_);
     const SteadyTime now = clock_.SteadyNow();
     ForgiveLateTick(now);
+    NoteTheWaiting(now);
     EndSilent(now, &changed);
     SendHeartbeats(now);
     TellHeldBackProgress(now, &changed);
@@ -40,9 +47,20 @@ void Registry::ForgiveLateTick(SteadyTime now) {
   for (auto& [id, stream] : streams_) stream.heard += gap;
 }
 
+// Others may wait behind the one that waits for long, and their launchers may have given up.
+void Registry::NoteTheWaiting(SteadyTime now) {
+  const bool late = std::any_of(streams_.begin(), streams_.end(), [&](const auto& entry) {
+    return entry.second.waits && now - *entry.second.waits >= kPromptAnswer;
+  });
+  if (!late) return line_since_.reset();
+  if (!line_since_) line_since_ = now;
+  if (now - *line_since_ < kLongestLine) deaf_ = clock_.Now();
+}
+
 void Registry::EndSilent(SteadyTime now, Keys* changed) {
   std::vector<StreamId> silent;
   for (const auto& [id, stream] : streams_) {
+    if (stream.waits) continue;  // it is ours to speak
     // Who has closed its side can say no more that it is there.
     const Duration patience = stream.said_all ? kLeavingPatience : options_.timing.timeout;
     if (now - stream.heard >= patience) silent.push_back(id);
@@ -64,7 +82,8 @@ void Registry::SendHeartbeats(SteadyTime now) {
   v1::ToWorker message;
   message.mutable_heartbeat()->set_sequence(++heartbeat_sequence_);
   for (auto& [id, stream] : streams_) {
-    if (stream.identity) stream.downstream->Send(message);
+    // Who waits for an answer keeps its place in the line as long as it hears of us.
+    if (stream.identity || stream.waits) stream.downstream->Send(message);
   }
 }
 

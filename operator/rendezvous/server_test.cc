@@ -69,10 +69,12 @@ class ServerTest : public ::testing::Test {
 
   void Start(const std::string& address) { Start(address, clock_, seconds(5)); }
 
-  void Start(const std::string& address, const Clock& clock, Duration timeout) {
+  void Start(const std::string& address, const Clock& clock, Duration timeout,
+             kube::TokenReviewer* reviewer = nullptr) {
     auto server = Server::Start({.address = address,
                                  .secret = "secret",
-                                 .timing = {.heartbeat = milliseconds(50), .timeout = timeout}},
+                                 .timing = {.heartbeat = milliseconds(50), .timeout = timeout},
+                                 .reviewer = reviewer},
                                 clock, verifier_, [this](const kube::ObjectKey&) {
                                   std::lock_guard lock(mutex_);
                                   changed_.notify_all();
@@ -314,6 +316,98 @@ TEST_F(ServerTest, TakesAWorkerBackAfterARestart) {
   EXPECT_EQ(server_->link().SnapshotFor(kJob).workers[0].round, 1);
   server_->link().Announce(kJob, Round(1));
   EXPECT_EQ(after->Next()->command().round().key(), key);
+}
+
+// Says that a token is of the pod w0, when it is let.
+class SlowReviewer : public kube::TokenReviewer {
+ public:
+  absl::StatusOr<kube::PodIdentity> ReviewToken(std::string_view, std::string_view) override {
+    std::unique_lock lock(mutex_);
+    ++asked_;
+    changed_.notify_all();
+    EXPECT_TRUE(changed_.wait_for(lock, kPatience, [this] { return answers_; }));
+    return kube::PodIdentity{{"default", "w0"}, "u0"};
+  }
+  bool AskedTimes(int times) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, kPatience, [&] { return asked_ == times; });
+  }
+  void Answer() {
+    std::lock_guard lock(mutex_);
+    answers_ = true;
+    changed_.notify_all();
+  }
+  int asked() {
+    std::lock_guard lock(mutex_);
+    return asked_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  int asked_ = 0;
+  bool answers_ = false;
+};
+
+v1::Hello WithToken(const std::string& token) {
+  v1::Hello hello = MakeHello("w0", "u0");
+  hello.set_token(token);
+  return hello;
+}
+
+class ReviewTest : public ServerTest {
+ protected:
+  ReviewTest() { Start("127.0.0.1:0", SystemClock(), milliseconds(500), &reviewer_); }
+  ~ReviewTest() override {
+    reviewer_.Answer();
+    server_.reset();
+  }
+
+  SlowReviewer reviewer_;
+};
+
+TEST_F(ReviewTest, TellsAWorkerWhoseTokenIsCheckedForLongThatItIsThere) {
+  WorkerClient worker(server_->address());
+  worker.Hello(WithToken("mine"));
+  for (int i = 0; i < 20; ++i) {
+    const auto message = worker.NextOfAny();
+    ASSERT_TRUE(message && message->has_heartbeat()) << i;
+  }
+  reviewer_.Answer();
+  const auto answer = worker.Next();
+  EXPECT_TRUE(answer && answer->has_accepted());
+}
+
+TEST_F(ReviewTest, AsksNothingForAWorkerThatIsGoneWhenItsTurnComes) {
+  std::vector<std::unique_ptr<WorkerClient>> workers;
+  constexpr int kAtOnce = 8;
+  for (int i = 0; i < kAtOnce + 1; ++i) {
+    workers.push_back(std::make_unique<WorkerClient>(server_->address()));
+    workers.back()->Hello(WithToken("mine"));
+    if (i < kAtOnce) {
+      ASSERT_TRUE(reviewer_.AskedTimes(i + 1));
+    }
+  }
+  const auto waiting = workers.back()->NextOfAny();
+  ASSERT_TRUE(waiting && waiting->has_heartbeat());
+  workers.back()->Cancel();
+  WorkerClient last(server_->address());
+  last.Hello(WithToken("mine"));
+  // Nobody says when the server has seen that the one before is gone; a second is ample.
+  for (int i = 0; i < 20; ++i) ASSERT_TRUE(last.NextOfAny());
+  reviewer_.Answer();
+  const auto answer = last.Next();
+  EXPECT_TRUE(answer && answer->has_accepted());
+  EXPECT_EQ(reviewer_.asked(), kAtOnce + 1);
+}
+
+TEST_F(ReviewTest, AsksNothingAboutATokenThatIsLongerThanAny) {
+  WorkerClient worker(server_->address());
+  worker.Hello(WithToken(std::string(100'000, 'x')));
+  const auto answer = worker.Next();
+  ASSERT_TRUE(answer && answer->has_refused());
+  EXPECT_EQ(answer->refused().reason(), "what the Hello has as a token is longer than any");
+  EXPECT_EQ(reviewer_.asked(), 0);
 }
 
 // A TCP connection that says `bytes` and then waits for the other side to close.

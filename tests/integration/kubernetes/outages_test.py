@@ -118,6 +118,38 @@ class LastWords(Mortal):
         self.assertEqual(self.restarts(), 1)
 
 
+class Unchecked(Mortal):
+    """Nobody can say whose a worker's token is."""
+    LONGER_THAN_SILENCE_MAY_LAST = 60
+
+    def test_reviews_that_fail_after_a_change_of_leader_lose_nobody(self):
+        self.apply(digits(epochs=ENDLESS))
+        self.wait_for_step(20)
+        before = self.uids()
+        reviews = []
+
+        def answer(method, path):
+            if path.split("?")[0].rsplit("/", 1)[1] != "tokenreviews":
+                return None
+            reviews.append(path)
+            return 429 if len(reviews) % 2 else 500
+
+        self.proxy.answer = answer
+        self.kill_operator()
+        self.operator.process.wait(timeout=60)
+        self.operator = self.start_operator()
+        self.wait(lambda: reviews, "the workers to come to the next operator")
+        came = time.monotonic()
+        self.wait(lambda: time.monotonic() - came > self.LONGER_THAN_SILENCE_MAY_LAST, "the trouble, which is to be as long as that")
+        step = self.status()["progress"]["step"]
+        self.proxy.answer = lambda method, path: None
+        self.wait_for_step(step + 20)
+        self.assertEqual((self.uids(), self.restarts(), self.status()["round"]), (before, 0, 1))
+
+    def uids(self):
+        return {name: pod["metadata"]["uid"] for name, pod in self.pods().items()}
+
+
 class Killed(Mortal):
     """The operator is killed after each of its writes, and started again: every story ends as it does without, and nothing is made twice."""
     # Until the test says so.
