@@ -26,11 +26,26 @@ constexpr NamedCause kPodReasons[] = {
     {"PreemptionByKubeScheduler", Cause::kPreemption},
     {"EvictionByEvictionAPI", Cause::kPreemption},
     {"TerminationByKubelet", Cause::kPreemption},
-    {"NodeShutdown", Cause::kPreemption},
     {"Shutdown", Cause::kPreemption},
     {"Terminated", Cause::kPreemption},
-    {"UnexpectedAdmissionError", Cause::kHardware},
 };
+
+// status.reason of a pod that a kubelet has not admitted, so that nothing of it ran: the scheduler
+// knew less of the node than the kubelet, and chooses again. What the template itself cannot have
+// anywhere (SysctlForbidden, PodOSNotSupported) is not here.
+constexpr NamedCause kRefusals[] = {
+    {"NodeAffinity", Cause::kPreemption},
+    {"NodeName", Cause::kPreemption},
+    {"NodePorts", Cause::kPreemption},
+    {"TaintToleration", Cause::kPreemption},
+    {"NodeShutdown", Cause::kPreemption},
+    {"InvalidNodeInfo", Cause::kPreemption},
+    {"TopologyAffinityError", Cause::kPreemption},
+    {"UnexpectedPredicateFailureType", Cause::kPreemption},
+    {"UnexpectedAdmissionError", Cause::kHardware},  // a device plugin gives nothing
+};
+// OutOfcpu, OutOfmemory, OutOfpods, OutOfephemeral-storage, OutOfnvidia.com/gpu.
+constexpr std::string_view kOutOf = "OutOf";
 
 constexpr NamedCause kContainerReasons[] = {
     {"OOMKilled", Cause::kOutOfMemory},
@@ -42,6 +57,10 @@ std::optional<Cause> Lookup(const auto& table, std::string_view reason) {
     if (entry.reason == reason) return entry.cause;
   }
   return std::nullopt;
+}
+
+std::optional<Cause> CauseOfRefusal(std::string_view reason) {
+  return reason.starts_with(kOutOf) ? Cause::kPreemption : Lookup(kRefusals, reason);
 }
 
 // The words of others go into the middle of a sentence of ours.
@@ -156,6 +175,11 @@ bool JudgePod(const PodFacts& pod, Verdict& verdict) {
   if (const auto cause = Lookup(kPodReasons, pod.reason)) {
     verdict.cause = *cause;
     verdict.what = WithWords("was stopped, " + pod.reason, pod.message);
+    return true;
+  }
+  if (const auto cause = CauseOfRefusal(pod.reason)) {
+    verdict.cause = *cause;
+    verdict.what = WithWords("was refused by its node, " + pod.reason, pod.message);
     return true;
   }
   if (const auto cause = Lookup(kContainerReasons, pod.exit_reason)) {

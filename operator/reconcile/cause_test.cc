@@ -37,6 +37,34 @@ TEST(CauseTest, BelievesThePodBeforeItsExitCode) {
   EXPECT_EQ(CauseOf(pod), Cause::kNodeLost);
 }
 
+TEST(CauseTest, TakesAPodThatItsNodeDoesNotAdmitForPreemption) {
+  PodFacts pod;
+  pod.phase = PodPhase::kFailed;
+  for (const char* reason : {"OutOfcpu", "OutOfmemory", "OutOfpods", "OutOfephemeral-storage",
+                             "OutOfnvidia.com/gpu", "NodeAffinity", "NodeName", "NodePorts",
+                             "TaintToleration", "NodeShutdown", "TopologyAffinityError"}) {
+    pod.reason = reason;
+    EXPECT_EQ(CauseOf(pod), Cause::kPreemption) << reason;
+  }
+  pod.reason = "OutOfcpu";
+  pod.message = "Pod was rejected: Node didn't have enough resource: cpu";
+  EXPECT_EQ(Classify(&pod, nullptr, true).what,
+            "was refused by its node, OutOfcpu: Pod was rejected: Node didn't have enough "
+            "resource: cpu");
+  pod.reason = "UnexpectedAdmissionError";
+  EXPECT_EQ(CauseOf(pod), Cause::kHardware);
+  pod.reason = "SysctlForbidden";
+  EXPECT_EQ(CauseOf(pod), Cause::kUnknown) << "another node forbids it, too";
+}
+
+TEST(CauseTest, TakesWhatAKubeletStopsForItsOwnReasonsForPreemption) {
+  PodFacts pod = Failed(137);
+  for (const char* reason : {"Terminated", "Shutdown", "Evicted", "Preempting"}) {
+    pod.reason = reason;
+    EXPECT_EQ(CauseOf(pod), Cause::kPreemption) << reason;
+  }
+}
+
 TEST(CauseTest, BelievesTheLauncherThatTheKernelKilledForWantOfMemory) {
   const PodFacts pod = Failed(137);
   WorkerView view;
