@@ -7,6 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "common/contract.h"
 #include "operator/kube/object.h"
 
 namespace ringmaster::operator_metrics {
@@ -22,6 +23,14 @@ constexpr std::array kCauses = {"Code",       "OutOfMemory", "Hardware", "Hang",
                                 "Preemption", "NodeLost",    "Unknown"};
 constexpr char kOtherState[] = "Pending";  // a job that nobody has looked at yet
 constexpr char kOtherCause[] = "Unknown";
+
+// The job, or null where another controller runs it (as in reconcile/reconcile.h): nobody here
+// gives it a state, so it would be Pending for ever.
+kube::ObjectPtr IfOurs(const kube::ObjectPtr& job) {
+  if (job == nullptr) return nullptr;
+  const std::string managed_by = kube::FindString(*job, {"spec", "managedBy"});
+  return managed_by.empty() || managed_by == contract::kControllerName ? job : nullptr;
+}
 
 std::string StateOf(const Json& job) {
   const std::string state = kube::FindString(job, {"status", "state"});
@@ -134,7 +143,9 @@ void OperatorMetrics::OnQueueDepth(std::size_t depth) {
   queue_depth_.Set(static_cast<double>(depth));
 }
 
-void OperatorMetrics::OnJob(const kube::ObjectPtr& before, const kube::ObjectPtr& after) {
+void OperatorMetrics::OnJob(const kube::ObjectPtr& was, const kube::ObjectPtr& is) {
+  const kube::ObjectPtr before = IfOurs(was);
+  const kube::ObjectPtr after = IfOurs(is);
   CountStates(before, after);
   if (before == nullptr || after == nullptr) return;
   rounds_.Increment(static_cast<double>(std::max<int64_t>(0, Round(*after) - Round(*before))));

@@ -18,7 +18,7 @@
 //
 // Labels are from closed sets; no job's name is one. Rounds, restarts and checkpoints are counted
 // from status, from when this process began to watch, so that a restarted operator does not count
-// them twice.
+// them twice. Jobs whose managedBy names another controller count nowhere.
 #ifndef RINGMASTER_OPERATOR_METRICS_OPERATOR_METRICS_H_
 #define RINGMASTER_OPERATOR_METRICS_OPERATOR_METRICS_H_
 
@@ -50,7 +50,7 @@ class OperatorMetrics : public controller::ControllerObserver {
   void OnEvent(std::string_view outcome);
 
   // A change of a job; a handler of the jobs' informer. Either may be null.
-  void OnJob(const kube::ObjectPtr& before, const kube::ObjectPtr& after);
+  void OnJob(const kube::ObjectPtr& was, const kube::ObjectPtr& is);
 
  private:
   struct Passes {

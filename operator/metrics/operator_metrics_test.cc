@@ -84,6 +84,26 @@ TEST_F(OperatorMetricsTest, TheJobThatIsLongestInAStateTellsSinceWhen) {
   EXPECT_THAT(registry_.Text(), HasSubstr(series + "{state=\"Pending\"} 0"));
 }
 
+TEST_F(OperatorMetricsTest, JobsOfAnotherControllerCountNowhere) {
+  const auto job = [](const char* managed_by) {
+    Json object{{"metadata", {{"creationTimestamp", "1970-01-01T00:01:00Z"}}}};
+    if (managed_by != nullptr) object["spec"]["managedBy"] = managed_by;
+    return std::make_shared<const Json>(object);
+  };
+  const auto anothers = job("kueue.x-k8s.io/multikueue");
+  metrics_.OnJob(nullptr, anothers);
+  EXPECT_THAT(registry_.Text(), HasSubstr("ringmaster_operator_jobs{state=\"Pending\"} 0"));
+  const std::string since =
+      "ringmaster_operator_oldest_state_timestamp_seconds{state=\"Pending\"} ";
+  EXPECT_THAT(registry_.Text(), HasSubstr(since + "0"));
+  metrics_.OnJob(nullptr, job("ringmaster.dev/operator"));
+  metrics_.OnJob(nullptr, job(nullptr));
+  EXPECT_THAT(registry_.Text(), HasSubstr("ringmaster_operator_jobs{state=\"Pending\"} 2"));
+  EXPECT_THAT(registry_.Text(), HasSubstr(since + "60"));
+  metrics_.OnJob(anothers, job(nullptr));  // deleted and made anew while nobody watched
+  EXPECT_THAT(registry_.Text(), HasSubstr("ringmaster_operator_jobs{state=\"Pending\"} 3"));
+}
+
 TEST_F(OperatorMetricsTest, CountersStartFromWhatWasThereWhenWatchingBegan) {
   const auto before = Job("Running", 3, {{"NodeLost", 2}}, Json::array({{{"step", 10}}}));
   const auto after =
