@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import unittest
 
 from ringmaster_run import LONG, LONG_EPOCHS, ROOT, Run, RunTest, main, processes, wait_until
 
@@ -145,6 +146,34 @@ class BadStart(OperatorTest):
         code, text = self.refused("--manifests", "manifests", "--state", "state", "--metrics-address", "nonsense")
         self.assertNotEqual(code, 0)
         self.assertIn("nonsense", text)
+
+
+def offered():
+    """{option: default} of what --help says under `With --cluster`; without a default the value is ""."""
+    said = subprocess.run([str(OPERATOR), "--help"], capture_output=True, text=True, check=True, timeout=60).stdout
+    group = re.search(r"^With --cluster:\n(.*?)^\[Option Group", said, re.MULTILINE | re.DOTALL)[1]
+    return dict(re.findall(r"^  (--[a-z-]+)\S*(?: [^\s=]+(?: in \[.*?\])?(?:=(\S+))?)? Needs:", group, re.MULTILINE))
+
+
+def documented():
+    """The same of the table in docs/operator.md, whose rows have an option and a default each, or several with commas between."""
+    table = (ROOT / "docs/operator.md").read_text(encoding="utf-8").split("\n## Options with `--cluster`\n")[1].split("\n## ")[0]
+    found = {}
+    for names, default in re.findall(r"^\| (`--.*?) \| (.*?) \|", table, re.MULTILINE):
+        options = re.findall(r"`(--[a-z-]+)", names)
+        defaults = default.replace("`", "").split(", ")
+        found.update(zip(options, defaults if len(options) == len(defaults) else [default.replace("`", "")] * len(options)))
+    return found
+
+
+class OperatorOptionsTest(unittest.TestCase):
+    def test_the_table_in_the_docs_has_every_option_and_its_default(self):
+        options, table = offered(), documented()
+        self.assertGreater(len(options), 15)
+        self.assertEqual(set(options) | {"--metrics-address"}, set(table))
+        for option, default in options.items():
+            if default:
+                self.assertEqual(table[option], default, option)
 
 
 if __name__ == "__main__":
