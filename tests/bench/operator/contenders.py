@@ -6,12 +6,13 @@ outside sees them.
 """
 import contextlib
 import copy
+import functools
+import re
 import subprocess
 
-from world import CRD, JOBS, LOOK, NAMESPACE, ROOT, Cluster, Operator, Refused, Wrong, binaries, cpu_seconds, started, wait_until
+from world import BIN, CRD, JOBS, LOOK, NAMESPACE, ROOT, Cluster, Operator, Refused, Wrong, binaries, cpu_seconds, started, wait_until
 
 WORKERS = 8
-IN_FLIGHT = 32  # calls of the plain client: as many as the operator makes, for 4 jobs of 8 workers at once
 PEER = ROOT / "tests/bench/operator/peer"
 
 
@@ -41,6 +42,20 @@ def peer_crd():
     return f"{done.stdout.strip()}/manifests/base/crds/kubeflow.org_pytorchjobs.yaml"
 
 
+@functools.cache
+def in_flight():
+    """Calls of the plain client at once: as many as the operator makes, which by default creates the pods of so many jobs side by side."""
+    said = subprocess.run([BIN / "ringmaster-operator", "--help"], check=True, capture_output=True, text=True, timeout=60).stdout
+    return WORKERS * int(re.search(r"--concurrent-jobs \S+ in \[.*?\]=(\d+)", said)[1])
+
+
+def in_turns(contenders, rounds):
+    """All of them, so many times over; each round begins with the next, so that none is always the first on a fresh cluster."""
+    for number in range(rounds):
+        first = number % len(contenders)
+        yield from contenders[first:] + contenders[:first]
+
+
 def pod_of_ours(cluster):
     """What the operator makes for one worker, as somebody without an operator would post it."""
     cluster.api.post(training_jobs(NAMESPACE), training_job("job-0", 1))
@@ -62,7 +77,7 @@ class Plain:
 
     @contextlib.contextmanager
     def ready(self, cluster, namespace, jobs):
-        yield lambda: cluster.create(core(namespace), self._pod, jobs * WORKERS, parallel=IN_FLIGHT) and None
+        yield lambda: cluster.create(core(namespace), self._pod, jobs * WORKERS, parallel=in_flight()) and None
 
     def check(self, cluster, namespace, jobs):
         pass  # the watch has counted
