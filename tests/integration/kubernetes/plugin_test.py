@@ -176,17 +176,34 @@ class Plugin(PluginTest, ClusterTest):
         self.sign_in("nobody's")
         self.fails(1, ["Unauthorized", "sign in again"], "get")
 
-    def test_what_the_chart_adds_to_the_role_edit_is_enough(self):
+    def sign_in_with_role(self, role):
+        """As somebody with the cluster's role `view` or `edit`, and with what the chart adds to it."""
         require_controllers()  # which put the role together
         rules = re.findall(r"resources: \[(.*)\]\n +verbs: \[(.*)\]", USER_ROLES.read_text(encoding="utf-8"))
-        self.assertEqual(len(rules), 2)
-        self.apply({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": "jobs"}, "rules": [
+        self.assertEqual(len(rules), 2)  # those of view, and what edit has beside them
+        self.apply({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": f"jobs-{role}"}, "rules": [
             {"apiGroups": ["training.ringmaster.dev"], "resources": resources.split(", "), "verbs": verbs.split(", ")}
-            for resources, verbs in rules]})
-        account = f"--serviceaccount={self.namespace}:editor"
-        self.kubectl("create", "rolebinding", "jobs", "--role=jobs", account)
-        self.kubectl("create", "rolebinding", "edit", "--clusterrole=edit", account)
-        self.sign_in_as("editor")
+            for resources, verbs in (rules[:1] if role == "view" else rules)]})
+        account = f"--serviceaccount={self.namespace}:{role}"
+        self.kubectl("create", "rolebinding", f"jobs-{role}", f"--role=jobs-{role}", account)
+        self.kubectl("create", "rolebinding", role, f"--clusterrole={role}", account)
+        self.sign_in_as(role)
+
+    def test_what_the_chart_adds_to_the_role_view_is_enough_to_look_and_to_change_nothing(self):
+        self.ok("submit", "-f", self.write(job()))
+        self.sign_in_with_role("view")
+        for command in (["get"], ["get", "digits"], ["get", "digits", "-o", "yaml"]):
+            self.ok(*command)
+        self.fails(66, ["no pod now"], "logs", "digits")
+        self.assertIn("nothing has happened", self.user.run("events", "digits").stderr)
+        self.assertIn("digits", self.user.complete("get", ""))
+        before = self.get("tj", "digits")["spec"]
+        for command in (["scale", "digits", "-w3"], ["suspend", "digits"], ["delete", "digits"], ["submit", "-f", self.write(job({"spec.suspend": True}))]):
+            self.fails(66, ["trainingjobs", "cannot "], *command)
+        self.assertEqual(self.get("tj", "digits")["spec"], before)
+
+    def test_what_the_chart_adds_to_the_role_edit_is_enough(self):
+        self.sign_in_with_role("edit")
         self.ok("submit", "-f", self.write(job()))
         for command in (["get"], ["get", "digits"], ["scale", "digits", "-w3"], ["suspend", "digits"], ["resume", "digits"]):
             self.ok(*command)
