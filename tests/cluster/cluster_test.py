@@ -6,12 +6,15 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "support")]
 import binaries  # noqa: E402
 from testing import LEFT_OUT, main, wait_until  # noqa: E402
+
+UP_SECONDS = 30  # in which a cluster is usable, its programs once built
 
 
 def running_in(folder):
@@ -28,6 +31,17 @@ def running_in(folder):
 
 def children(pid):
     return pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+
+
+def own_and_childrens_cpu(pid):
+    """Processor seconds that a process and its children, those that have ended too, have had so far."""
+    return sum(sum(map(int, pathlib.Path(f"/proc/{each}/stat").read_text().rsplit(")", 1)[1].split()[11:15]))
+               for each in (pid, *children(pid))) / os.sysconf("SC_CLK_TCK")
+
+
+def stalled():
+    """Seconds so far in which some process of this machine stood in line for a processor or waited for a disk."""
+    return sum(int(pathlib.Path(f"/proc/pressure/{what}").read_text().split("total=")[1].split()[0]) / 1e6 for what in ("cpu", "io"))
 
 
 class TestClusterItself(unittest.TestCase):
@@ -64,6 +78,18 @@ class TestClusterItself(unittest.TestCase):
         self.cluster("down")
         self.assertEqual(running_in(self.folder), [])
         self.assertFalse((self.folder / "kubeconfig").exists())
+
+    def test_one_with_nodes_is_up_in_less_than_half_a_minute(self):
+        if binaries.missing(binaries.CONTROL_PLANE) or not os.path.exists("/proc/pressure/cpu"):
+            self.skipTest("not all of the cluster's programs are there, or the kernel does not tell how long others were waited for")
+        began, before = time.monotonic(), stalled()
+        self.cluster("up")
+        took, waited = time.monotonic() - began, stalled() - before
+        cpu = own_and_childrens_cpu(self.supervisor())
+        print(f"up after {took:.1f} s, with {cpu:.1f} s of processor time; for {waited:.1f} s somebody waited for a processor or a disk", flush=True)
+        # What else runs here must not decide it: on a machine of its own it waits for nobody, and one processor does all of the work in time.
+        self.assertLess(cpu, UP_SECONDS)
+        self.assertLess(took - waited, UP_SECONDS)
 
     def test_one_that_is_there_already_is_used_instead_and_stays(self):
         self.up()
