@@ -1,5 +1,6 @@
 #include "operator/reconcile/pod_facts.h"
 
+#include <algorithm>
 #include <charconv>
 #include <string_view>
 
@@ -44,14 +45,26 @@ bool Failed(const Json& container) {
   return kube::FindInt(container, {"state", "terminated", "exitCode"}).value_or(0) != 0;
 }
 
+// Whether a container has begun that is no init container.
+bool HasBegun(const Json& pod) {
+  const Json* statuses = Find(pod, {"status", "containerStatuses"});
+  return statuses != nullptr && statuses->is_array() &&
+         std::ranges::any_of(*statuses, [](const Json& status) {
+           return Find(status, {"state", "running"}) != nullptr ||
+                  Find(status, {"state", "terminated"}) != nullptr;
+         });
+}
+
 // The container whose state speaks for the pod; null before the kubelet has reported any. Init
-// containers that wait or failed come first: the others have not begun then.
+// containers that wait or failed come first, as long as the others have not begun: from then on the
+// only ones left are sidecars, and how these end decides nothing.
 const Json* DecidingContainer(const Json& pod) {
   const Json* first = nullptr;
+  const bool begun = HasBegun(pod);
   for (const std::string_view list : {"initContainerStatuses", "containerStatuses"}) {
-    const Json* statuses = Find(pod, {"status", list});
-    if (statuses == nullptr || !statuses->is_array()) continue;
     const bool init = list == "initContainerStatuses";
+    const Json* statuses = Find(pod, {"status", list});
+    if (statuses == nullptr || !statuses->is_array() || (init && begun)) continue;
     for (const Json& status : *statuses) {
       if (Failed(status)) return &status;
       if (init && Find(status, {"state", "waiting"}) == nullptr) continue;

@@ -25,6 +25,25 @@ TEST(PodFactsTest, ReadsAnInitContainerThatWaits) {
   EXPECT_EQ(ReadPod(pod).waiting_reason, "ImagePullBackOff");
 }
 
+TEST(PodFactsTest, ReadsTheWorkerWhateverBecameOfASidecarThatEndedWithIt) {
+  const auto pod = nlohmann::json::parse(R"({"status": {"phase": "Failed",
+      "initContainerStatuses": [{"state": {"terminated": {"exitCode": 143}}}],
+      "containerStatuses": [{"state": {"terminated": {"exitCode": 3}}}]}})");
+  EXPECT_EQ(ReadPod(pod).exit_code, 3);
+  const auto runs = nlohmann::json::parse(R"({"status": {"phase": "Running",
+      "initContainerStatuses": [{"state": {"waiting": {"reason": "CrashLoopBackOff"}}}],
+      "containerStatuses": [{"state": {"running": {"startedAt": "2026-01-01T00:00:05Z"}}}]}})");
+  EXPECT_EQ(ReadPod(runs).waiting_reason, "");
+  EXPECT_TRUE(ReadPod(runs).started_at.has_value());
+}
+
+TEST(PodFactsTest, ReadsAnInitContainerThatFailed) {
+  const auto pod = nlohmann::json::parse(R"({"status": {"phase": "Failed",
+      "initContainerStatuses": [{"state": {"terminated": {"exitCode": 2}}}],
+      "containerStatuses": [{"state": {"waiting": {"reason": "PodInitializing"}}}]}})");
+  EXPECT_EQ(ReadPod(pod).exit_code, 2);
+}
+
 TEST(PodFactsTest, TakesAPodWithoutLabelsOrStatusForNobodys) {
   const PodFacts facts = ReadPod(nlohmann::json::parse(
       R"({"metadata": {"labels": {"training.ringmaster.dev/index": "one"}}})"));
