@@ -69,6 +69,14 @@ class ChartTest(unittest.TestCase):
         chart = yaml.safe_load((tools.CHART / "Chart.yaml").read_text())
         self.assertEqual((chart["version"], chart["appVersion"]), (project, project))
 
+    def test_it_asks_for_the_kubernetes_that_the_docs_name(self):
+        oldest = re.match(r"# .*\n\nKubernetes 1\.(\d+) or newer", (ROOT / "docs/install.md").read_text())[1]
+        self.assertEqual(yaml.safe_load((tools.CHART / "Chart.yaml").read_text())["kubeVersion"], f">=1.{oldest}.0-0")
+        tools.template("--kube-version", f"1.{oldest}.0")
+        code, text = tools.template("--kube-version", f"1.{int(oldest) - 1}.14", check=False)
+        self.assertNotEqual(code, 0)
+        self.assertIn("incompatible with Kubernetes", text)
+
     def test_every_value_is_in_the_schema_and_no_other_is_taken(self):
         code, text = tools.template("--set", "replcas=3", check=False)
         self.assertNotEqual(code, 0)
