@@ -41,7 +41,7 @@ class ApiProxy:
         self.after_answer = lambda authorization, status: None  # of the real server, to who shows this header
         self.shift = 0  # seconds by which the server's clock is ahead of the operator's
         self.halve = lambda method, path: False  # half of the answer, then the connection breaks
-        self.writes = []  # (method, path) that the real server has taken
+        self.writes = []  # (method, path, body) that the real server has taken
         proxy = self
 
         class Handler(_Handler):
@@ -87,9 +87,9 @@ class ApiProxy:
         connection.request(method, path, body, headers)
         return connection, connection.getresponse()
 
-    def took(self, method, path):
+    def took(self, method, path, body):
         with self._mutex:
-            self.writes.append((method, path))
+            self.writes.append((method, path, body))
 
 
 class _Server(http.server.ThreadingHTTPServer):
@@ -147,7 +147,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             return
         proxy.after_answer(self.headers.get("Authorization"), answer.status)
         if method in WRITES and answer.status < 300:
-            proxy.took(method, self.path)
+            proxy.took(method, self.path, body)
             proxy.after_write(method, self.path, body)
         try:
             self._forward(answer, halve=proxy.halve(method, self.path))

@@ -7,8 +7,8 @@ the operator writes down.
 import datetime
 import signal
 
-from outages_test import BehindAProxy
 from operator_process import NAME, OperatorTest, free_port
+from outage_test_case import BehindAProxy
 from story_test_case import FOREVER, PATIENT, digits, program
 from testing import main
 

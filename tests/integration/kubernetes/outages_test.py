@@ -1,79 +1,13 @@
 #!/usr/bin/env python3
 """Bad days of the operator on a real API server: killed at each step, the server away, overloaded, or forgetful, two operators, a node cut off."""
-import base64
 import json
 import os
-import pathlib
 import signal
 import time
 
-from story_test_case import ENDLESS, FOREVER, StoryTest, digits, program
-from api_proxy import ApiProxy
+from outage_test_case import BehindAProxy, DiesAfterEachWrite, Mortal
+from story_test_case import ENDLESS, FOREVER, StoryTest, digits, is_gone, program
 from testing import main
-
-
-class BehindAProxy(StoryTest):
-    """The operator reaches the API server through a proxy of the test's."""
-    operator_flags = ()
-
-    def write_kubeconfig(self, account):
-        self.proxy, path = self.put_proxy_before(super().write_kubeconfig(account))
-        return path
-
-    def put_proxy_before(self, kubeconfig):
-        """A proxy, and a kubeconfig that leads through it to where the given one leads."""
-        view = json.loads(kubeconfig.read_text())
-        cluster = view["clusters"][0]["cluster"]
-        proxy = ApiProxy(cluster["server"], base64.b64decode(cluster["certificate-authority-data"]).decode())
-        self.addCleanup(proxy.close)
-        view["clusters"][0]["cluster"] = {"server": proxy.address}
-        path = kubeconfig.with_name(f"proxy-{proxy.address.rsplit(':', 1)[1]}.kubeconfig")
-        path.write_text(json.dumps(view))
-        return proxy, path
-
-    def created(self, resource):
-        """The paths of the POSTs of this resource that the API server has taken."""
-        return [path for method, path in self.proxy.writes if method == "POST" and path.split("?")[0].endswith(f"/{resource}")]
-
-
-def what_is_written(method, path, body):
-    """A write without what differs from run to run; None for events and reviews, which carry no state."""
-    if not any(f"/{resource}" in path for resource in ("trainingjobs", "pods", "services")):
-        return None
-    content = json.loads(body or "{}")
-    status = content.get("status", {})
-    said = [(item["type"], item["status"], item["reason"]) for item in status.get("conditions", [])]
-    return json.dumps([method, path.split("?")[0], content.get("metadata", {}).get("name"), status.get("state"), status.get("round"),
-                       status.get("workers"), said])
-
-
-class Mortal(BehindAProxy):
-    """The operator is killed, and started again while the test waits for something."""
-    operator_flags = ("--no-leader-elect",)  # or each start would wait for the lease of the one before
-
-    def setUp(self):
-        super().setUp()
-        self.starts = 0
-
-    def kill_operator(self):
-        self.operator.process.send_signal(signal.SIGKILL)
-
-    def until(self, condition, what):
-        def look():
-            if self.operator.process.poll() is not None:
-                self.starts += 1
-                self.operator = self.start_operator()
-            return condition()
-        return self.wait(look, what)
-
-    def until_running(self, members, round_=1, name="story"):
-        def runs():
-            status = self.status(name)
-            return status.get("state") == "Running" and status["round"] >= round_ and len(status["members"]) == members
-        self.until(runs, lambda: f"{name}: round {round_} of {members}: {json.dumps(self.status(name))}")
-
-    def until_ended(self, state):
-        self.until(lambda: self.status().get("state") == state, lambda: f"{state}: {json.dumps(self.status())}")
 
 
 class LastWords(Mortal):
@@ -150,26 +84,10 @@ class Unchecked(Mortal):
         return {name: pod["metadata"]["uid"] for name, pod in self.pods().items()}
 
 
-class Killed(Mortal):
-    """The operator is killed after each of its writes, and started again: every story ends as it does without, and nothing is made twice."""
+class Killed(DiesAfterEachWrite):
+    """Programs of a user's own, which are lost, evicted, too few, too many, and end. More such stories: deaths_test.py."""
     # Until the test says so.
     UNTIL_TOLD = ["sh", "-c", "trap 'exit 143' TERM; while ! [ -e told ]; do sleep 0.1; done"]
-
-    def setUp(self):
-        super().setUp()
-        seen = {None}
-
-        def kill(method, path, body):
-            # The first time only: workers that join one by one would else never be seen together.
-            step = what_is_written(method, path, body)
-            if step not in seen:
-                seen.add(step)
-                self.kill_operator()
-
-        self.proxy.after_write = kill
-
-    def suspend(self, value):
-        self.kubectl("patch", "tj", "story", "--type=merge", "-p", json.dumps({"spec": {"suspend": value}}))
 
     def test_a_loss_a_third_worker_and_a_suspension(self):
         self.apply(program(FOREVER))
@@ -179,7 +97,7 @@ class Killed(Mortal):
         self.kubectl("scale", "tj/story", "--replicas=3")
         self.until_running(members=3)
         self.suspend(True)
-        self.until(lambda: self.condition("Suspended").get("status") == "True" and not self.pods(with_deleted=True), "the suspension")
+        self.until_suspended()
         self.assertGreater(self.starts, 10, "the operator was hardly killed")
         self.assertEqual(self.restarts(), 1)
         self.assertEqual(len(self.created("pods")), 4, self.created("pods"))
@@ -196,7 +114,7 @@ class Killed(Mortal):
         self.until_ended("Succeeded")
         self.until(lambda: not self.pods(with_deleted=True), "the end of the pods")
         self.assertEqual((self.restarts(), len(self.created("pods")), len(self.created("services"))), (0, 3, 1))
-        self.kubectl("patch", "tj", "story", "--type=merge", "-p", '{"spec": {"ttlSecondsAfterFinished": 1}}')
+        self.expire()
         self.until(lambda: self.job() is None, "the end of the job")
         self.assertGreater(self.starts, 8, "the operator was hardly killed")
 
@@ -209,7 +127,7 @@ class Killed(Mortal):
         self.until_running(members=2, round_=3)
         self.kubectl("delete", "pod", "story-0-1", "--wait=false")
         self.until_running(members=2, round_=4)
-        self.until(lambda: sorted(self.pods(with_deleted=True)) == ["story-0-2", "story-1-1"], "the end of those that were replaced")
+        self.until_pods("story-0-2", "story-1-1")
         self.assertEqual(self.status()["restarts"]["byCause"], {"Preemption": 2, "OutOfMemory": 1})
         self.assertEqual(len(self.created("pods")), 5, self.created("pods"))
         self.assertEqual(len(self.created("services")), 1)
@@ -388,16 +306,9 @@ class CutOff(StoryTest):
         self.assertIn("story-1-0", self.pods(with_deleted=True))  # nobody there removes it
         step = self.status()["progress"]["step"]
         os.kill(launcher, signal.SIGCONT)  # the network is back, the worker is of an old round
-        self.wait(lambda: not pathlib.Path(f"/proc/{launcher}").exists() or _is_zombie(launcher), "the fenced launcher to leave")
+        self.wait(lambda: is_gone(launcher), "the fenced launcher to leave")
         self.wait_for_step(step + 20)
         self.assertEqual(self.restarts(), 1)
-
-
-def _is_zombie(pid):
-    try:
-        return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "Z"
-    except OSError:
-        return True
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """A namespace with an operator, a kubelet and a user, for the stories that users of training operators rely on."""
 import json
 import os
+import pathlib
 import shutil
 
 from cluster_test_case import LOOK, ROOT  # first: it says where modules are looked for
@@ -37,6 +38,14 @@ def digits(epochs, workers=2, name="story", **spec):
         "trainer": {"model": {"zoo": {"name": "lenet-bn"}}, "optimizer": {"sgd": {"learningRate": 0.05}}, "batch": {"size": 64, "shards": 4},
                     "data": {"csv": {"path": "digits.csv", "classes": 10, "shape": [1, 8, 8], "scale": 16}}, "epochs": epochs, "seed": 7},
         **spec}, name)
+
+
+def is_gone(pid):
+    """Whether the process has ended, also when nobody has asked for its exit code yet."""
+    try:
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "Z"
+    except OSError:
+        return True
 
 
 # A machine that stands still for a while is not what most stories are about.
