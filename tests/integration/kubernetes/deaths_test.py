@@ -4,10 +4,12 @@
 A run has all the crash points of its story, so these take little longer than the stories themselves; `assert_died_after` holds each to every kind
 of write that it is to contain. Losses, evictions, budgets, deadlines: outages_test.py.
 """
+import json
 import os
 import signal
 
-from outage_test_case import DiesAfterEachWrite
+from operator_process import free_port
+from outage_test_case import DiesAfterEachWrite, resource_of
 from story_test_case import ENDLESS, FOREVER, digits, is_gone, program
 from testing import main
 
@@ -113,6 +115,50 @@ class DeathsWithTheTrainer(DiesAfterEachWrite):
         self.until_step(step + 20)
         self.assertEqual((self.restarts(), self.status()["round"], sorted(self.created("pods"))), (1, 2, ["story-0-0", "story-1-0", "story-1-1"]))
         self.assert_died_after(*BEGIN, "DELETE pods")
+
+
+class DeathsOfLeaders(DiesAfterEachWrite):
+    """Of two operators the one that leads dies after each kind of write, those of the election too, and the other goes on with its work.
+
+    Not after each write, for each death costs the rest of a lease. That is short: whoever loses it on a busy machine ends, and is started
+    again like one that was killed.
+    """
+    operator_flags = ("--lease-duration=4", "--renew-deadline=3", "--retry-period=0.5")
+
+    def setUp(self):
+        self.ports = {pod: free_port(self.address) for pod in ("operator-0", "operator-1")}
+        self.leaders = []  # as they followed each other; each start is another
+        super().setUp()
+        self.start_operator("operator-1")
+
+    def start_operator(self, pod="operator-0", arguments=()):
+        self.rendezvous_port = self.ports[pod]
+        endpoint = ",".join(f"{self.address}:{port}" for port in self.ports.values())
+        return super().start_operator(pod, (f"--rendezvous-endpoint={endpoint}", *arguments))
+
+    def point(self, method, path, body):
+        resource = resource_of(path)
+        if resource == "leases":
+            holder = json.loads(body)["spec"]["holderIdentity"]  # "" where one gives it up
+            if holder and holder not in self.leaders:
+                self.leaders.append(holder)
+                self.leader = holder.rsplit("_", 1)[0]
+            return method, resource
+        return (method, resource) if super().point(method, path, body) else None
+
+    def test_a_loss_and_a_third_worker(self):
+        self.apply(program(FOREVER))
+        self.until_running(members=2)
+        self.kubelet.kill("story-1-0")
+        self.until_running(members=2, round_=2)
+        self.kubectl("scale", "tj/story", "--replicas=3")
+        self.until_running(members=3)
+        self.until_pods("story-0-0", "story-1-1", "story-2-0")
+        self.assertEqual((self.restarts(), sorted(self.created("pods"))), (1, ["story-0-0", "story-1-0", "story-1-1", "story-2-0"]))
+        self.assertEqual((self.created("services"), self.created("leases"), self.created("secrets")),
+                         (["story"], ["ringmaster-operator"], ["ringmaster-operator-rendezvous"]))
+        self.assert_died_after(*WITH_SERVICE, "POST leases", "PUT leases", "DELETE pods")
+        self.assertGreater(len(self.leaders), 4, self.leaders)
 
 
 if __name__ == "__main__":
