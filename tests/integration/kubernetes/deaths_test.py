@@ -2,7 +2,7 @@
 """The operator dies after each of its writes: what users rely on (stories_test.py) comes true all the same, and nothing is made twice.
 
 A run has all the crash points of its story, so these take little longer than the stories themselves; `assert_died_after` holds each to every kind
-of write that it is to contain. Losses, evictions, budgets, deadlines: outages_test.py.
+of write that it is to contain. Losses, evictions, budgets, deadlines: outages_test.py. A gang: gang_test.py.
 """
 import json
 import os

@@ -8,6 +8,7 @@ import re
 import unittest
 
 from cluster_test_case import kubectl, wait_until_established  # first: it says where modules are looked for
+from outage_test_case import DiesAfterEachWrite
 from story_test_case import FOREVER, PATIENT, StoryTest, program
 from testing import main
 
@@ -33,7 +34,7 @@ class GangTest(StoryTest):
         path = f"/api/v1/namespaces/{self.namespace}/pods"
         self.wait(lambda: not self.api.get(path)["items"], "the end of the pods")
 
-    def until(self, name):
+    def until_released(self, name):
         """A job whose workers run until `release(name)`."""
         item = program(["sh", "-c", f"while [ ! -e {name}.done ]; do sleep 0.1; done"], name=name)
         item["spec"]["workers"]["template"]["spec"]["containers"][0]["resources"] = MORE_THAN_HALF_A_NODE
@@ -58,9 +59,9 @@ class GangTest(StoryTest):
 
 class Native(GangTest):
     def test_of_two_jobs_that_fit_one_at_a_time_the_second_waits_whole_and_then_runs(self):
-        self.apply(self.until("first"))
+        self.apply(self.until_released("first"))
         self.wait_for_round(1, members=2, name="first")
-        self.apply(self.until("second"))
+        self.apply(self.until_released("second"))
         self.wait(lambda: self.refused("second") == 2, lambda: f"the scheduler to try both: {self.pods('second')}")
         # What the scheduler says of each pod varies from try to try.
         self.wait(lambda: re.match("The gang of 2 waits. .*(Insufficient cpu|unschedulable)", self.condition("PodsReady", "second").get("message", "")),
@@ -76,9 +77,9 @@ class Native(GangTest):
         self.wait(lambda: not self.groups(), lambda: f"the end of {list(self.groups())}")
 
     def test_workers_that_are_no_gang_hold_what_they_get(self):
-        self.apply(self.until("first"))
+        self.apply(self.until_released("first"))
         self.wait_for_round(1, members=2, name="first")
-        alone = self.until("second")
+        alone = self.until_released("second")
         alone["spec"]["scheduling"] = {"gang": False}
         self.apply(alone)
         self.wait(lambda: self.refused("second") == 1, "the scheduler to find no place for one")
@@ -86,7 +87,7 @@ class Native(GangTest):
         self.assertEqual(list(self.groups()), ["first-gang-0"])
 
     def test_replaced_worker_joins_the_gang_and_a_resumed_job_is_a_new_one(self):
-        self.apply(self.until("story"))
+        self.apply(self.until_released("story"))
         self.wait_for_round(1, members=2)
         self.kubectl("delete", "pod", "story-1-0", "--wait=false")
         self.wait_for_round(2, members=2)
@@ -102,12 +103,40 @@ class Native(GangTest):
         self.wait(lambda: not self.groups(), lambda: f"the end of {list(self.groups())}")
 
 
+class DeathsWithGangs(DiesAfterEachWrite, GangTest):
+    def until_placed(self, places, name):
+        self.until(lambda: [bool(node) for node in self.nodes(name)] == places, lambda: f"{name} to be placed: {places}; it is at {self.nodes(name)}")
+
+    def test_two_jobs_that_fit_one_at_a_time_and_each_wait_for_the_other(self):
+        for name in ("story", "second"):
+            self.apply(self.until_released(name))
+            self.until_running(members=2)
+        self.until(lambda: self.refused("second") == 2, lambda: f"the scheduler to try both: {self.pods('second')}")
+        self.until_placed([False, False], "second")
+        self.kubectl("delete", "pod", "story-1-0", "--wait=false")
+        self.until_running(members=2, round_=2)
+        self.suspend(True)
+        self.until_running(members=2, name="second")
+        self.until(lambda: list(self.groups()) == ["second-gang-0"], lambda: f"the end of the first gang; there are {list(self.groups())}")
+        self.suspend(False)
+        self.until_placed([False, False], "story")
+        self.release("second")
+        self.until_ended("Succeeded", "second")
+        self.until_running(members=2, round_=3)
+        self.until(lambda: list(self.groups()) == ["story-gang-1"], lambda: f"the end of the second's; there are {list(self.groups())}")
+        self.assertEqual(sorted(self.created("podgroups")), ["second-gang-0", "story-gang-0", "story-gang-1"])
+        self.assertEqual((len(self.created("pods", of="second")), len(self.created("pods", of="story"))), (2, 5), self.created("pods"))
+        self.assertEqual((self.status()["restarts"]["byCause"], self.restarts("second")), ({"Preemption": 1}, 0))
+        self.assert_died_after("POST secrets", "PATCH trainingjobs/status", "POST services", "POST podgroups", "POST pods", "DELETE pods",
+                               "DELETE services", "DELETE podgroups")
+
+
 class NoRights(GangTest):
     def rights(self):
         return {**super().rights(), "gang": {}}
 
     def test_operator_that_may_not_make_groups_runs_jobs_without(self):
-        self.apply(self.until("story"))
+        self.apply(self.until_released("story"))
         self.wait_for_round(1, members=2)
         self.assertEqual(self.groups(), {})
         self.assertIn("gang scheduler not used: no rights", self.operator.log.read_text(encoding="utf-8"))
