@@ -203,9 +203,14 @@ absl::Status Executor::GroupRefused(const absl::Status& written) {
 absl::Status Executor::DeleteThis(const kube::ResourceType& type, const kube::ObjectKey& key,
                                   const std::string& uid) {
   const absl::Status deleted = client_.Delete(type, key, {.uid = uid});
-  // Gone, or replaced by another of the same name: either way this one is no more.
-  if (kube::IsNotFound(deleted) || kube::IsConflict(deleted)) return absl::OkStatus();
-  return deleted;
+  if (kube::IsNotFound(deleted)) return absl::OkStatus();
+  if (!kube::IsConflict(deleted)) return deleted;
+  // Replaced by another of the same name, as a rule, and so no more. Where it is still there, for a
+  // webhook may say the same, no change of it will bring the pass that tries again.
+  const absl::StatusOr<Json> found = client_.Get(type, key);
+  if (kube::IsNotFound(found.status())) return absl::OkStatus();
+  RM_RETURN_IF_ERROR(found.status());
+  return kube::Uid(*found) == uid ? deleted : absl::OkStatus();
 }
 
 void Executor::TellEvents(const Json& job, const reconcile::Decision& decision, bool written) {

@@ -281,6 +281,17 @@ TEST_F(ExecutorTest, CountsAnInvalidPodAsTheTemplatesFaultAndNothingElse) {
   EXPECT_EQ(client_.Pending(), 0);
 }
 
+TEST_F(ExecutorTest, SaysThatAPodIsStillThereWhoseDeletionMetAConflict) {
+  const Json pod = store_->Create(kube::kPod, Pod("a")).value();
+  client_.FailNext({.verb = Verb::kDelete, .type = "pods"},
+                   kube::Conflict(kube::kPod, {"default", "a"}, "a webhook says so"));
+  reconcile::Decision decision;
+  decision.actions = {reconcile::DeletePod{"a", kube::Uid(pod)}};
+  EXPECT_TRUE(kube::IsConflict(Execute(decision))) << "or nobody would try again";
+  EXPECT_TRUE(Execute(decision).ok());
+  EXPECT_FALSE(Exists("a"));
+}
+
 TEST_F(ExecutorTest, TriesTheOtherWritesWhenOneFails) {
   client_.FailNext({.verb = Verb::kCreate, .type = "pods", .name = "a"},
                    absl::UnavailableError("cut off"));

@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import threading
 import time
 
 from outage_test_case import BehindAProxy, DiesAfterEachWrite, Mortal
@@ -252,6 +253,17 @@ class ServerTrouble(BehindAProxy):
         self.assertEqual((self.restarts(), self.status()["round"], len(self.created("pods")), len(self.created("services"))), (0, 1, 2, 1))
         self.assertEqual([event["reason"] for event in self.api.get(f"/api/v1/namespaces/{self.namespace}/events")["items"]
                           if event["type"] == "Warning" and event["source"].get("component") != "kubelet"], [])
+
+    def test_a_deletion_that_meets_a_conflict_is_tried_again(self):
+        conflicts = threading.Semaphore(1)
+
+        def answer(method, path):
+            return 409 if method == "DELETE" and "/trainingjobs/" in path and conflicts.acquire(blocking=False) else None
+
+        self.proxy.answer = answer
+        self.apply(program(["true"], ttlSecondsAfterFinished=1))
+        self.wait(lambda: self.job() is None, "the end of the job")
+        self.assertFalse(conflicts.acquire(blocking=False), "there was no conflict")
 
     def test_watches_that_expire_lose_no_change(self):
         expired = []
