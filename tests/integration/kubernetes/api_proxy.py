@@ -25,6 +25,10 @@ def shifted(text, seconds):
     return TIME.sub(later, text) if seconds else text
 
 
+def is_watch(path):
+    return "watch=" in path
+
+
 class ApiProxy:
     """Serves plain HTTP at `address`. `server` is the real one's URL, `ca` the text of its certificate authority."""
 
@@ -40,7 +44,7 @@ class ApiProxy:
         self.after_write = lambda method, path, body: None  # the real server has taken it; the operator has no answer yet
         self.after_answer = lambda authorization, status: None  # of the real server, to who shows this header
         self.shift = 0  # seconds by which the server's clock is ahead of the operator's
-        self.halve = lambda method, path: False  # half of the answer, then the connection breaks
+        self.halve = lambda method, path: False  # half of the answer, of a watch half of its first event, then the connection breaks
         self.writes = []  # (method, path, body) that the real server has taken
         proxy = self
 
@@ -179,8 +183,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         for name, value in answer.getheaders():
             if name.lower() not in ("transfer-encoding", "connection", "content-length", "date", "server"):
                 self.send_header(name, value)
-        length = answer.getheader("Content-Length")
-        if length is not None or halve:
+        if answer.getheader("Content-Length") is not None or (halve and not is_watch(self.path)):
             text = shifted(answer.read(), self.proxy.shift)
             self.send_header("Content-Length", str(len(text)))
             self.end_headers()
@@ -189,6 +192,11 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             return
         self.send_header("Transfer-Encoding", "chunked")
         self.end_headers()
+        if halve:
+            event = answer.readline()
+            self._chunk(event[:len(event) // 2])
+            self.close_connection = True
+            return
         if self.proxy.shift:
             for line in answer:  # a watch's event is one
                 self._chunk(shifted(line, self.proxy.shift))

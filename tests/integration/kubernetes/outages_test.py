@@ -6,6 +6,7 @@ import signal
 import threading
 import time
 
+from api_proxy import is_watch
 from outage_test_case import BehindAProxy, DiesAfterEachWrite, Mortal
 from story_test_case import ENDLESS, FOREVER, StoryTest, digits, is_gone, program
 from testing import main
@@ -199,7 +200,7 @@ class ServerTrouble(BehindAProxy):
 
     def test_slow_answers_delay_and_double_nothing(self):
         def answer(method, path):
-            if "watch=" not in path:
+            if not is_watch(path):
                 time.sleep(1)  # the slowness itself
 
         self.proxy.answer = answer
@@ -265,11 +266,33 @@ class ServerTrouble(BehindAProxy):
         self.wait(lambda: self.job() is None, "the end of the job")
         self.assertFalse(conflicts.acquire(blocking=False), "there was no conflict")
 
+    def test_half_answers_to_lists_watches_and_deletions_lose_and_double_nothing(self):
+        half = {"list": threading.Semaphore(4), "watch": threading.Semaphore(6), "DELETE": threading.Semaphore(3)}
+
+        def halve(method, path):
+            kind = "watch" if is_watch(path) else "list" if "limit=" in path else method
+            return kind in half and half[kind].acquire(blocking=False)
+
+        self.operator.wait_until_it_leads()
+        self.assertEqual(self.operator.end(), 0)
+        self.proxy.halve = halve
+        self.operator = self.start_operator()  # which lists anew
+        self.apply(program(FOREVER))
+        self.wait_for_round(1, members=2)
+        self.kubelet.kill("story-1-0")
+        self.wait_for_round(2, members=2)
+        self.suspend(True)
+        self.wait_for_condition("Suspended")
+        self.wait(lambda: not self.pods(with_deleted=True), "the end of the pods")
+        for kind, left in half.items():
+            self.assertFalse(left.acquire(blocking=False), f"too few of kind {kind} were halved")
+        self.assertEqual((self.restarts(), sorted(self.created("pods"))), (1, ["story-0-0", "story-1-0", "story-1-1"]))
+
     def test_watches_that_expire_lose_no_change(self):
         expired = []
 
         def answer(method, path):
-            if "watch=" in path and len(expired) < 6:
+            if is_watch(path) and len(expired) < 6:
                 expired.append(path)
                 return 410
             return None
