@@ -44,7 +44,7 @@ class DeathsWithPrograms(DiesAfterEachWrite):
         for policy, pods in left.items():
             name = policy.lower()
             self.until_ended("Succeeded", name)
-            self.until(lambda name=name, pods=pods: sorted(self.pods(name, with_deleted=True)) == pods, lambda name=name: f"the end of {name}: {sorted(self.pods(name))}")
+            self.until(lambda name=name, pods=pods: sorted(self.pods(name, with_deleted=True)) == pods, f"the pods {pods} to be left")
             self.assertEqual(sorted(self.created("pods", of=name)), [f"{name}-0-0", f"{name}-1-0"])
         self.until(lambda: self.kubelet.ended("none-1-0"), "the end of the other worker, which is told so")
         self.assertEqual(self.restarts("running") + self.restarts("none"), 0)
@@ -115,6 +115,30 @@ class DeathsWithTheTrainer(DiesAfterEachWrite):
         self.until_step(step + 20)
         self.assertEqual((self.restarts(), self.status()["round"], sorted(self.created("pods"))), (1, 2, ["story-0-0", "story-1-0", "story-1-1"]))
         self.assert_died_after(*BEGIN, "DELETE pods")
+
+
+class DeathsOfAnOldOperator(DiesAfterEachWrite):
+    """One that has seen all that went before dies three times: when it has written down a loss, made a third worker's pod, and deleted that again."""
+
+    def point(self, method, path, body):
+        content = json.loads(body or b"{}")
+        if "restarts" in content.get("status", {}):
+            return "a loss"
+        is_third = content.get("metadata", {}).get("name") == "story-2-0" or path.split("?")[0].endswith("/story-2-0")
+        return method if resource_of(path) == "pods" and is_third else None
+
+    def test_a_loss_a_third_worker_and_a_suspension(self):
+        self.apply(program(FOREVER))
+        self.until_running(members=2)
+        self.kubelet.kill("story-1-0")
+        self.until_running(members=2, round_=2)
+        self.kubectl("scale", "tj/story", "--replicas=3")
+        self.until_running(members=3, round_=3)
+        self.suspend(True)
+        self.until_suspended()
+        self.assertEqual((self.restarts(), self.status()["round"]), (1, 3))
+        self.assertEqual((sorted(self.created("pods")), self.created("services")), (["story-0-0", "story-1-0", "story-1-1", "story-2-0"], ["story"]))
+        self.assert_died_after("PATCH trainingjobs/status", "POST pods", "DELETE pods")
 
 
 class DeathsOfLeaders(DiesAfterEachWrite):
