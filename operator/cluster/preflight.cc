@@ -151,7 +151,7 @@ std::vector<Permission> NeededPermissions(const std::string& watched_ns, const s
                           const std::string& name = "") {
     for (const char* verb : verbs) all.push_back({group, resource, verb, ns, name});
   };
-  add(contract::kApiGroup, "trainingjobs", {"list", "watch", "delete"}, watched_ns);
+  add(contract::kApiGroup, "trainingjobs", {"get", "list", "watch", "delete"}, watched_ns);
   add(contract::kApiGroup, "trainingjobs/status", {"patch"}, watched_ns);
   add(contract::kApiGroup, "trainingjobs/finalizers", {"update"}, watched_ns);
   add("", "pods", {"get", "list", "watch", "create", "delete"}, watched_ns);
