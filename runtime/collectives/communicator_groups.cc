@@ -76,9 +76,8 @@ absl::StatusOr<std::unique_ptr<Communicator>> Communicator::Divide(int color, in
 }
 
 Handle Communicator::Start(std::function<absl::Status()> call) {
-  return shared_->queue.Push(this, [this, call = std::move(call)] {
-    return Guard("a call that it had started", call);
-  });
+  return shared_->queue.Push(
+      this, [this, call = std::move(call)] { return Guard("a call that it had started", call); });
 }
 
 absl::Status Communicator::Guard(std::string_view what, absl::FunctionRef<absl::Status()> body) {
@@ -86,9 +85,9 @@ absl::Status Communicator::Guard(std::string_view what, absl::FunctionRef<absl::
     return body();
   } catch (const std::bad_alloc&) {
     const int self = transport_->round_rank();
-    transport_->Abort({absl::ResourceExhaustedError(
-                           fmt::format("rank {} ran out of memory in {}", self, what)),
-                       self});
+    transport_->Abort(
+        {absl::ResourceExhaustedError(fmt::format("rank {} ran out of memory in {}", self, what)),
+         self});
     TellPeersIfFailed();
     return transport_->failure().status;
   }

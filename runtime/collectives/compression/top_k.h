@@ -13,8 +13,8 @@ namespace ringmaster::collectives {
 
 class TopKSum final : public FeedbackSum {
  public:
-  // Whether there may be such a sum. kInvalidArgument: the share is not in (0, 1], or there are 2^31
-  // elements or more.
+  // Whether there may be such a sum. kInvalidArgument: the share is not in (0, 1], or there are
+  // 2^31 elements or more.
   static absl::Status Check(size_t elements, double share);
 
   // `share` of the elements travel, rounded up. Both have passed Check.

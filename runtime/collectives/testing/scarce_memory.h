@@ -6,8 +6,8 @@
 
 namespace ringmaster::collectives::testing {
 
-// operator new grants this thread `count` more requests, fails once (std::bad_alloc), and grants all
-// from then on.
+// operator new grants this thread `count` more requests, fails once (std::bad_alloc), and grants
+// all from then on.
 void FailAfter(int64_t count);
 
 // Ends that. Whether it has failed.

@@ -186,9 +186,8 @@ absl::Status TcpTransport::CheckPatience(SteadyTime now) {
     if (p.link.held_back()) continue;  // whatever it says waits behind data that it sent early
     const auto silence = now - std::max(begun_, p.link.last_heard());
     // One that has yet to connect is not in the round, or is at work before it comes to this rank.
-    const milliseconds patience = p.link.attached()
-                                      ? timeouts_.operation
-                                      : std::max(timeouts_.connect, timeouts_.operation);
+    const milliseconds patience =
+        p.link.attached() ? timeouts_.operation : std::max(timeouts_.connect, timeouts_.operation);
     if (silence < patience) continue;
     const char* what = p.link.attached() ? "has been silent" : "has not connected";
     return Blame(
