@@ -147,8 +147,8 @@ Estimate Between(const Costs& chunk) {
   const int inside = chunk.shape.per_node();
   CostModel shared = chunk.model;
   shared.between.beta *= inside;
-  const Costs far{shared, {chunk.shape.nodes, chunk.shape.nodes}, chunk.bytes / inside,
-                  chunk.segment};
+  const Costs far{
+      shared, {chunk.shape.nodes, chunk.shape.nodes}, chunk.bytes / inside, chunk.segment};
   Estimate best{Algorithm::kDoubling, Doubling(far)};
   const double halving = HalvingDoubling(far);
   if (halving < best.seconds) best = {Algorithm::kHalvingDoubling, halving};

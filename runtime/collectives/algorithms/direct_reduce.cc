@@ -52,7 +52,8 @@ void SliceReduction::SendTo(size_t step) {
 Receipt SliceReduction::CombineFrom(size_t step, const Piece& piece) {
   const int from = ranks_[(me_ + ranks_.size() - step) % ranks_.size()];
   const ConstElements left = step > 1 ? ConstElements(out_) : in_;
-  return transport_.PostCombine(from, {combine_, Part(left, piece).bytes(), Part(out_, piece).bytes()});
+  return transport_.PostCombine(from,
+                                {combine_, Part(left, piece).bytes(), Part(out_, piece).bytes()});
 }
 
 void SliceReduction::Begin() {

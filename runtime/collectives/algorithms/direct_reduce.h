@@ -45,7 +45,7 @@ class SliceReduction {
   const std::span<const Piece> slices_;
   const Elements out_;
   const size_t segment_bytes_;
-  const size_t me_;  // this rank's place
+  const size_t me_;            // this rank's place
   std::vector<Piece> pieces_;  // of its slice
   std::vector<Receipt> sums_;  // so far, by piece
 };

@@ -124,8 +124,7 @@ TEST(TcpLinkTest, ReadsALongStreamInGulps) {
   link.Attach(UniqueFd(receiver), now);
   link.UseTcp();
   std::vector<std::byte> frame(kFrameHeaderBytes + kMessage);
-  const FrameHeaderBytes header =
-      EncodeFrameHeader({.type = FrameType::kData, .length = kMessage});
+  const FrameHeaderBytes header = EncodeFrameHeader({.type = FrameType::kData, .length = kMessage});
   std::copy(header.begin(), header.end(), frame.begin());
   std::vector<std::byte> into(kMessage);
   size_t sent = 0;  // as much as the two buffers hold
