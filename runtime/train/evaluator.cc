@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "common/check.h"
 #include "common/status.h"
 #include "proto/ringmaster/training/v1alpha1/metric.h"
 #include "proto/ringmaster/training/v1alpha1/trainer.api.h"
@@ -112,6 +113,7 @@ absl::StatusOr<Evaluator::Prepared*> Evaluator::PreparedFor(int64_t samples) {
 absl::StatusOr<Evaluator::Sums> Evaluator::RunBlock(data::RowRange rows) {
   Sums sums;
   const int64_t pass = workload_.evaluated_at_once();
+  RM_CHECK(pass > 0, "the workload's model has been checked");
   for (int64_t begin = rows.begin; begin < rows.end; begin += pass) {
     RM_ASSIGN_OR_RETURN(const Sums own, RunPass({begin, std::min(begin + pass, rows.end)}));
     sums.loss += own.loss;

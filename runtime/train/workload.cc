@@ -200,9 +200,8 @@ absl::Status Workload::CheckMemory(const graph::Requirements& step, int64_t avai
   return absl::ResourceExhaustedError(fmt::format(
       "the model needs at least {} of memory, {} are available: {} for weights and gradients of {} "
       "parameters, {} for what the optimizer keeps, {} for evaluating {} samples at once, {} for "
-      "the values of a shard of {} samples, "
-      "the largest of which is {}, {}; cut the batch into more shards (batch.shards), make it "
-      "smaller, or give the workers more memory",
+      "the values of a shard of {} samples, the largest of which is {}, {}; cut the batch into "
+      "more shards (batch.shards), make it smaller, or give the workers more memory",
       WithUnit(least), WithUnit(static_cast<size_t>(available)), WithUnit(parameters),
       WithCommas(layout_.ParameterCount()), WithUnit(optimizer), WithUnit(evaluation_bytes_),
       std::min<int64_t>(evaluated_at_once_, held_out().size()), WithUnit(step.arena_bytes),
