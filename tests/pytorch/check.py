@@ -38,7 +38,7 @@ def main():
     paths = sorted((folder / "optimizers").iterdir())
     for path in paths:
         tensors, metadata = read(path)
-        distance = furthest(path.stem, tensors, int(metadata["look_every"]))
+        distance = furthest(path.stem, tensors, int(metadata["look_every"]), float(metadata["rate_decay"]))
         print(f"{path.stem}: at most {distance:.1e} away in {len(tensors['noise'])} steps")
         if not distance <= OF_OPTIMIZERS:
             failures.append(f"{path.stem}: a weight is {distance:.2g} away, {OF_OPTIMIZERS:.0e} are allowed")

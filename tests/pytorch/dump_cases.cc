@@ -120,7 +120,16 @@ using Config = training::v1alpha1::Optimizer;
 struct Run {
   std::string name;
   Config config;
+  double rate_decay = 1;  // what the rate is multiplied by from one step to the next
 };
+
+// Biases learn faster and without decay, the second layer slower.
+void SetGroups(Config& config) {
+  config.groups = {{.roles = {training::v1alpha1::ParameterRole::kBias},
+                    .learning_rate_factor = 2,
+                    .weight_decay_factor = 0},
+                   {.names = {"second.*"}, .learning_rate_factor = 0.1}};
+}
 
 std::vector<Run> Runs() {
   using training::v1alpha1::Adam;
@@ -129,8 +138,8 @@ std::vector<Run> Runs() {
   using training::v1alpha1::Lars;
   using training::v1alpha1::Sgd;
   std::vector<Run> runs;
-  const auto add = [&](const std::string& name, const auto& set) {
-    set(runs.emplace_back(Run{name, {}}).config);
+  const auto add = [&](const std::string& name, const auto& set, double rate_decay = 1) {
+    set(runs.emplace_back(Run{name, {}, rate_decay}).config);
   };
   add("sgd", [](Config& c) { c.sgd = Sgd{0.02, 0, false, 0}; });
   add("sgd-decay", [](Config& c) { c.sgd = Sgd{0.02, 0, false, 0.01}; });
@@ -140,6 +149,31 @@ std::vector<Run> Runs() {
   add("adamw", [](Config& c) { c.adam_w = AdamW{0.01, 0.9, 0.999, 1e-8, 0.01}; });
   add("lars", [](Config& c) { c.lars = Lars{0.5, 0.9, 0.0005, 0.02}; });
   add("lamb", [](Config& c) { c.lamb = Lamb{.learning_rate = 0.01, .weight_decay = 0.01}; });
+  // The forms differ where the rate changes.
+  constexpr double kFalling = 0.998;
+  for (const bool nesterov : {false, true}) {
+    const auto caffe = [nesterov](Config& c) {
+      c.sgd = Sgd{0.01, 0.9, nesterov, 0.001, training::v1alpha1::SgdForm::kCaffe};
+    };
+    add(nesterov ? "caffe-nesterov" : "caffe", caffe, kFalling);
+  }
+  // At first all of the gradient is beyond the bound, and then the noise's larger part.
+  add("clip-norm", [](Config& c) {
+    c.sgd = Sgd{0.01, 0.9, false, 0.001};
+    c.clip.emplace().global_norm = 0.5;
+  });
+  add("clip-value", [](Config& c) {
+    c.sgd = Sgd{0.01, 0.9, false, 0.001};
+    c.clip.emplace().value = 0.05;
+  });
+  add("groups", [](Config& c) {
+    c.sgd = Sgd{0.01, 0.9, false, 0.01};
+    SetGroups(c);
+  });
+  add("adamw-groups", [](Config& c) {
+    c.adam_w = AdamW{0.01, 0.9, 0.999, 1e-8, 0.01};
+    SetGroups(c);
+  });
   return runs;
 }
 
@@ -167,7 +201,8 @@ void DumpOptimizer(const Run& run, const std::filesystem::path& folder) {
     (*optimizer)
         ->Update(weights.span<float>(), gradient,
                  {.step = static_cast<uint64_t>(step),
-                  .learning_rate = optim::BaseLearningRate(run.config),
+                  .learning_rate = optim::BaseLearningRate(run.config) *
+                                   std::pow(run.rate_decay, static_cast<double>(step)),
                   .gradient_scale = 0.25});
     if ((step + 1) % kLookEvery != 0) continue;
     const auto row = seen.span<float>().subspan(
@@ -178,7 +213,9 @@ void DumpOptimizer(const Run& run, const std::filesystem::path& folder) {
   file.Add("start", start);
   file.Add("noise", noise);
   file.Add("seen", seen);
-  file.Write(folder / (run.name + ".safetensors"), {{"look_every", std::to_string(kLookEvery)}});
+  file.Write(folder / (run.name + ".safetensors"),
+             {{"look_every", std::to_string(kLookEvery)},
+              {"rate_decay", fmt::format("{}", run.rate_decay)}});
 }
 
 template <typename Value>
