@@ -159,14 +159,15 @@ struct Outcome {
   bool in_time = false;
 };
 
-// A place to play cases in, one after another: four listeners, and the relay around the victim.
+// A place to play cases in, one after another: a listener for each rank, and the relay around
+// the victim.
 class Yard {
  public:
-  explicit Yard(Wires wires) : group_(kCallWorld, wires) {
+  Yard(int world, Wires wires) : world_(world), group_(world, wires) {
     group_.options.segment_bytes = testing::kCallSegmentBytes;
     group_.options.operation_timeout = kOperationTimeout;
     group_.options.connect_timeout = kConnectTimeout;
-    for (int rank = 0; rank < kCallWorld; ++rank)
+    for (int rank = 0; rank < world_; ++rank)
       doors_.push_back(relay_.Open(group_.options.members[rank].address));
   }
 
@@ -186,10 +187,10 @@ class Yard {
   void Play(const Case& c) {
     Wire wire;
     wire.at = c.at;
-    std::atomic<int> left = kCallWorld - 1;
+    std::atomic<int> left = world_ - 1;
     std::promise<void> all_failed;
     std::shared_future<void> over = all_failed.get_future().share();
-    std::barrier met(kCallWorld);
+    std::barrier met(world_);
     std::atomic<steady_clock::time_point> tripped{steady_clock::now()};
     wire.trip = [&] {
       tripped = steady_clock::now();
@@ -199,7 +200,7 @@ class Yard {
       relay_.Reset();
       wire.transport->Abort({absl::UnavailableError("killed"), -1});
     };
-    std::vector<Outcome> outcomes(kCallWorld);
+    std::vector<Outcome> outcomes(static_cast<size_t>(world_));
     Round(*c.call, c.victim, wire, [&](int rank, Communicator& comm) {
       const bool is_victim = rank == c.victim;
       if (c.connected) Meet(comm, met);
@@ -215,8 +216,7 @@ class Yard {
                                              took < kConnectTimeout + kOperationTimeout + kSlack};
       if (!is_victim && --left == 0) all_failed.set_value();
     });
-    for (int rank = 0; rank < kCallWorld; ++rank)
-      Judge(c, rank, outcomes[static_cast<size_t>(rank)]);
+    for (int rank = 0; rank < world_; ++rank) Judge(c, rank, outcomes[static_cast<size_t>(rank)]);
     relay_.Pass();
     ExpectNextRoundWorks(c);
   }
@@ -225,7 +225,7 @@ class Yard {
   void PlayResetAfter(const Call& call, int victim, uint64_t bytes) {
     SCOPED_TRACE(fmt::format("{}, rank {} reset after {} bytes", call.name, victim, bytes));
     Wire wire;
-    std::vector<Outcome> outcomes(kCallWorld);
+    std::vector<Outcome> outcomes(static_cast<size_t>(world_));
     Round(
         call, victim, wire,
         [&](int rank, Communicator& comm) {
@@ -253,8 +253,8 @@ class Yard {
     group_.options.algorithm = call.algorithm;
     relay_.Pass();
     if (reset_after != UINT64_MAX) relay_.ResetAfter(reset_after);
-    std::barrier done(kCallWorld);
-    testing::RunThreads(kCallWorld, [&](int rank) {
+    std::barrier done(world_);
+    testing::RunThreads(world_, [&](int rank) {
       const auto comm = Open(rank, victim, wire);
       body(rank, *comm);
       done.arrive_and_wait();
@@ -264,7 +264,7 @@ class Yard {
   // The lower rank dials: those below the victim its door, and it those of the ranks above it.
   std::unique_ptr<Communicator> Open(int rank, int victim, Wire& wire) {
     CommunicatorOptions options = group_.OptionsFor(rank);
-    for (int other = 0; other < kCallWorld; ++other) {
+    for (int other = 0; other < world_; ++other) {
       const bool through = rank == victim || other == victim;
       if (through) options.members[other].address = doors_[static_cast<size_t>(other)];
     }
@@ -285,9 +285,10 @@ class Yard {
 
   // Every pair exchanges something.
   static void Meet(Communicator& comm, std::barrier<>& met) {
-    const std::vector<size_t> ones(kCallWorld, 1);
-    const std::vector<float> in(kCallWorld, 1.0f);
-    std::vector<float> out(kCallWorld);
+    const auto world = static_cast<size_t>(comm.world());
+    const std::vector<size_t> ones(world, 1);
+    const std::vector<float> in(world, 1.0f);
+    std::vector<float> out(world);
     EXPECT_TRUE(comm.AllToAll(in, ones, out, ones, "meet").ok()) << comm.status();
     met.arrive_and_wait();
   }
@@ -319,6 +320,7 @@ class Yard {
     group_.options.connect_timeout = kConnectTimeout;
   }
 
+  const int world_;
   Group group_;
   Relay relay_;
   std::vector<std::string> doors_;
@@ -326,14 +328,14 @@ class Yard {
 };
 
 // Runs `play(yard, job)` for each job, several at a time, each in a yard; nothing may be left over.
-void PlayAll(Wires wires, size_t jobs, const std::function<void(Yard&, size_t)>& play) {
+void PlayAll(int world, Wires wires, size_t jobs, const std::function<void(Yard&, size_t)>& play) {
   // With the first thread a sanitizer may start one of its own, which stays.
   testing::RunThreads(1, [](int) {});
   const size_t descriptors = EntriesOf("/proc/self/fd");
   const size_t threads = EntriesOf("/proc/self/task");
   std::atomic<size_t> next = 0;
   testing::RunThreads(kAtOnce, [&](int) {
-    Yard yard(wires);
+    Yard yard(world, wires);
     for (size_t job = next++; job < jobs; job = next++) play(yard, job);
   });
   EXPECT_EQ(EntriesOf("/proc/self/fd"), descriptors);
@@ -341,15 +343,16 @@ void PlayAll(Wires wires, size_t jobs, const std::function<void(Yard&, size_t)>&
 }
 
 // At `points` places spread over the steps of each call, another victim each time.
-void ExpectNamed(Wires wires, Fault fault, int points) {
+void ExpectNamed(int world, Wires wires, Fault fault, int points) {
   const std::vector<Call> calls = testing::AllCalls();
-  PlayAll(wires, calls.size(), [&](Yard& yard, size_t job) {
-    for (int point = 0; point < points; ++point) {
-      const int victim = (static_cast<int>(job) + point) % kCallWorld;
-      const int last = yard.CountSteps(calls[job], victim) - 1;
-      const bool connected = (static_cast<int>(job) + point / kCallWorld + point) % 2 == 0;
-      yard.Play({&calls[job], fault, victim, last * point / (points - 1), connected});
-    }
+  PlayAll(world, wires, calls.size() * static_cast<size_t>(points), [&](Yard& yard, size_t job) {
+    const Call& call = calls[job % calls.size()];
+    const int number = static_cast<int>(job % calls.size());
+    const int point = static_cast<int>(job / calls.size());
+    const int victim = (number + point) % world;
+    const int last = yard.CountSteps(call, victim) - 1;
+    const bool connected = (number + point / world + point) % 2 == 0;
+    yard.Play({&call, fault, victim, last * point / (points - 1), connected});
   });
 }
 
@@ -359,16 +362,31 @@ INSTANTIATE_TEST_SUITE_P(Wires, FaultsTest,
                          [](const auto& wires) { return testing::NameOf(wires.param); });
 
 TEST_P(FaultsTest, ARankThatIsKilledIsNamedInEveryPhaseOfEveryAlgorithm) {
-  ExpectNamed(GetParam(), Fault::kKilled, 12);
+  ExpectNamed(kCallWorld, GetParam(), Fault::kKilled, 12);
 }
 
 TEST_P(FaultsTest, ARankThatIsStoppedIsNamedInEveryPhaseOfEveryAlgorithm) {
-  ExpectNamed(GetParam(), Fault::kStopped, 3);
+  ExpectNamed(kCallWorld, GetParam(), Fault::kStopped, 3);
 }
 
 // Only over TCP: nothing lies between two ranks of one machine.
 TEST(CutOffTest, ARankThatIsCutOffIsNamedInEveryPhaseOfEveryAlgorithm) {
-  ExpectNamed(Wires::kTcp, Fault::kCutOff, 3);
+  ExpectNamed(kCallWorld, Wires::kTcp, Fault::kCutOff, 3);
+}
+
+// Three, five and six ranks are no power of two, and lie on nodes of unequal size: some fold what
+// they have into a neighbour's.
+class UnevenFaultsTest : public ::testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(Worlds, UnevenFaultsTest, ::testing::Values(3, 5, 6),
+                         ::testing::PrintToStringParamName());
+
+TEST_P(UnevenFaultsTest, ARankThatIsKilledIsNamedInEveryPhaseOfEveryAlgorithm) {
+  ExpectNamed(GetParam(), Wires::kTcp, Fault::kKilled, 4);
+}
+
+// Each of these takes a time-out, so there are few.
+TEST(UnevenStopTest, ARankThatIsStoppedIsNamedInEveryPhaseOfEveryAlgorithm) {
+  ExpectNamed(5, Wires::kTcp, Fault::kStopped, 3);
 }
 
 // In the middle of a handshake, of a header, of a message; nothing hangs, and no number is wrong.
@@ -376,7 +394,7 @@ TEST_P(FaultsTest, AConnectionMayBreakAtAnyByte) {
   const unsigned seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));
   const std::vector<Call> calls = testing::AllCalls();
-  PlayAll(GetParam(), calls.size(), [&](Yard& yard, size_t job) {
+  PlayAll(kCallWorld, GetParam(), calls.size(), [&](Yard& yard, size_t job) {
     std::mt19937 random(seed + static_cast<unsigned>(job));
     for (int victim = 0; victim < kCallWorld; ++victim) {
       yard.CountSteps(calls[job], victim);

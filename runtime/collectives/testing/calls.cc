@@ -2,6 +2,7 @@
 
 #include <numeric>
 #include <span>
+#include <string>
 #include <utility>
 
 #include <fmt/format.h>
@@ -39,23 +40,30 @@ Numbers SumOf(const std::vector<int>& ranks, size_t count = kCount) {
   return sum;
 }
 
-std::vector<int> Everybody() {
-  std::vector<int> ranks(kCallWorld);
+std::vector<int> Everybody(int world) {
+  std::vector<int> ranks(static_cast<size_t>(world));
   std::iota(ranks.begin(), ranks.end(), 0);
   return ranks;
 }
 
 // Parts of unequal length, one after another, and what rank `rank` puts into its own.
-std::vector<size_t> Parts() {
-  return {100, 0, 170, 230};
+std::vector<size_t> Parts(int world) {
+  std::vector<size_t> parts;
+  size_t left = kCount;
+  for (int rank = 1; rank < world; ++rank) {
+    parts.push_back(rank == 2 ? 0 : kCount / static_cast<size_t>(world + rank));
+    left -= parts.back();
+  }
+  parts.push_back(left);
+  return parts;
 }
-Numbers PartOf(int rank) {
-  return Values(rank, Parts()[static_cast<size_t>(rank)]);
+Numbers PartOf(int rank, int world) {
+  return Values(rank, Parts(world)[static_cast<size_t>(rank)]);
 }
-Numbers PartsTogether() {
+Numbers PartsTogether(int world) {
   Numbers all;
-  for (const int rank : Everybody()) {
-    const Numbers part = PartOf(rank);
+  for (const int rank : Everybody(world)) {
+    const Numbers part = PartOf(rank, world);
     all.insert(all.end(), part.begin(), part.end());
   }
   return all;
@@ -72,33 +80,43 @@ absl::Status Expect(const absl::Status& status, const Numbers& got, const Number
 absl::Status Allreduce(Communicator& comm, const std::string& name) {
   Numbers out(kCount, kUnset);
   const absl::Status status = comm.Allreduce(Reduction::kSum, Values(comm.rank()), out, name);
-  return Expect(status, out, SumOf(Everybody()));
+  return Expect(status, out, SumOf(Everybody(comm.world())));
 }
 
-// By two levels: two nodes of two ranks.
-Method TwoLevels() {
-  static const NodeMap* const kNodes = new NodeMap(std::vector<std::string>{"a", "b", "a", "b"});
-  return {Algorithm::kTwoLevel, Algorithm::kDoubling, kCallSegmentBytes, kNodes};
+// Two nodes, of as many ranks each where there are four: else of two thirds and one third, so that
+// some ranks have nobody between the nodes.
+NodeMap NodesOf(int world) {
+  std::vector<std::string> machines;
+  for (const int rank : Everybody(world)) {
+    const bool is_first = world == 4 ? rank % 2 == 0 : rank % 3 != 2;
+    machines.push_back(is_first ? "a" : "b");
+  }
+  return NodeMap(machines);
+}
+Method TwoLevels(const NodeMap& nodes) {
+  return {Algorithm::kTwoLevel, Algorithm::kDoubling, kCallSegmentBytes, &nodes};
 }
 
 absl::Status TwoLevelAllreduce(Communicator& comm, const std::string& name) {
   Operation operation;
   operation.kind = OperationKind::kAllreduce;
   operation.name = name;
+  const NodeMap nodes = NodesOf(comm.world());
   Numbers data = Values(comm.rank());
   const absl::Status status = comm.Run(operation, [&](Transport& transport) {
-    return collectives::Allreduce(transport, TwoLevels(), Reduction::kSum, data, data);
+    return collectives::Allreduce(transport, TwoLevels(nodes), Reduction::kSum, data, data);
   });
-  return Expect(status, data, SumOf(Everybody()));
+  return Expect(status, data, SumOf(Everybody(comm.world())));
 }
 
 absl::Status TwoLevelBroadcast(Communicator& comm, const std::string& name) {
   Operation operation;
   operation.kind = OperationKind::kBroadcast;
   operation.name = name;
+  const NodeMap nodes = NodesOf(comm.world());
   Numbers data = comm.rank() == kRoot ? Values(9) : Numbers(kCount);
   const absl::Status status = comm.Run(operation, [&](Transport& transport) {
-    return collectives::Broadcast(transport, TwoLevels(), kRoot, data);
+    return collectives::Broadcast(transport, TwoLevels(nodes), kRoot, data);
   });
   return Expect(status, data, Values(9));
 }
@@ -106,7 +124,8 @@ absl::Status TwoLevelBroadcast(Communicator& comm, const std::string& name) {
 absl::Status Reduce(Communicator& comm, const std::string& name) {
   Numbers out(kCount, kUnset);
   const absl::Status status = comm.Reduce(Reduction::kSum, kRoot, Values(comm.rank()), out, name);
-  return Expect(status, out, comm.rank() == kRoot ? SumOf(Everybody()) : Numbers(kCount, kUnset));
+  return Expect(status, out,
+                comm.rank() == kRoot ? SumOf(Everybody(comm.world())) : Numbers(kCount, kUnset));
 }
 
 absl::Status Broadcast(Communicator& comm, const std::string& name) {
@@ -115,19 +134,19 @@ absl::Status Broadcast(Communicator& comm, const std::string& name) {
 }
 
 absl::Status OrderedReduce(Communicator& comm, const std::string& name) {
-  OrderedSum<float> sum(kCallWorld, kCount);
+  OrderedSum<float> sum(comm.world(), kCount);
   RM_RETURN_IF_ERROR(sum.Add(comm.rank(), Values(comm.rank())));
   Numbers out(kCount);
-  return Expect(sum.Reduce(comm, out, name), out, SumOf(Everybody()));
+  return Expect(sum.Reduce(comm, out, name), out, SumOf(Everybody(comm.world())));
 }
 
 absl::Status ReduceScatter(Communicator& comm, const std::string& name) {
-  const std::vector<size_t> parts = Parts();
+  const std::vector<size_t> parts = Parts(comm.world());
   const auto mine = static_cast<size_t>(comm.rank());
   Numbers out(parts[mine]);
   const absl::Status status =
       comm.ReduceScatter(Reduction::kSum, Values(comm.rank()), parts, out, name);
-  const Numbers sum = SumOf(Everybody());
+  const Numbers sum = SumOf(Everybody(comm.world()));
   const auto begin = static_cast<ptrdiff_t>(
       std::accumulate(parts.begin(), parts.begin() + comm.rank(), size_t{0}));
   return Expect(
@@ -137,7 +156,8 @@ absl::Status ReduceScatter(Communicator& comm, const std::string& name) {
 
 absl::Status Allgather(Communicator& comm, const std::string& name) {
   Numbers out(kCount);
-  return Expect(comm.Allgather(PartOf(comm.rank()), Parts(), out, name), out, PartsTogether());
+  return Expect(comm.Allgather(PartOf(comm.rank(), comm.world()), Parts(comm.world()), out, name),
+                out, PartsTogether(comm.world()));
 }
 
 absl::Status AllgatherBytes(Communicator& comm, const std::string& name) {
@@ -145,33 +165,35 @@ absl::Status AllgatherBytes(Communicator& comm, const std::string& name) {
                          static_cast<char>('a' + comm.rank()));
   const auto all = comm.AllgatherBytes(std::as_bytes(std::span(mine)), name);
   RM_RETURN_IF_ERROR(all.status());
-  const bool right = all->size() == kCallWorld &&
+  const bool right = all->size() == static_cast<size_t>(comm.world()) &&
                      (*all)[static_cast<size_t>(comm.rank())] == mine &&
-                     (*all)[3] == std::string(900, 'd');
+                     (*all)[2] == std::string(600, 'c');
   return right ? absl::OkStatus() : absl::InternalError("wrong bytes");
 }
 
 absl::Status Gather(Communicator& comm, const std::string& name) {
   Numbers out(kCount, kUnset);
-  const absl::Status status = comm.Gather(kRoot, PartOf(comm.rank()), Parts(), out, name);
-  return Expect(status, out, comm.rank() == kRoot ? PartsTogether() : Numbers(kCount, kUnset));
+  const absl::Status status =
+      comm.Gather(kRoot, PartOf(comm.rank(), comm.world()), Parts(comm.world()), out, name);
+  return Expect(status, out,
+                comm.rank() == kRoot ? PartsTogether(comm.world()) : Numbers(kCount, kUnset));
 }
 
 absl::Status Scatter(Communicator& comm, const std::string& name) {
-  Numbers mine(Parts()[static_cast<size_t>(comm.rank())]);
-  return Expect(comm.Scatter(kRoot, PartsTogether(), Parts(), mine, name), mine,
-                PartOf(comm.rank()));
+  Numbers mine(Parts(comm.world())[static_cast<size_t>(comm.rank())]);
+  return Expect(comm.Scatter(kRoot, PartsTogether(comm.world()), Parts(comm.world()), mine, name),
+                mine, PartOf(comm.rank(), comm.world()));
 }
 
 absl::Status AllToAll(Communicator& comm, const std::string& name) {
-  // 90 numbers from each to each, those of rank `from` for `to` being Values(4 from + to).
+  // 90 numbers from each to each, those of rank `from` for `to` being Values(world * from + to).
   constexpr size_t kEach = 90;
-  const std::vector<size_t> counts(kCallWorld, kEach);
+  const std::vector<size_t> counts(static_cast<size_t>(comm.world()), kEach);
   Numbers in;
   Numbers want;
-  for (const int rank : Everybody()) {
-    const Numbers to = Values(kCallWorld * comm.rank() + rank, kEach);
-    const Numbers from = Values(kCallWorld * rank + comm.rank(), kEach);
+  for (const int rank : Everybody(comm.world())) {
+    const Numbers to = Values(comm.world() * comm.rank() + rank, kEach);
+    const Numbers from = Values(comm.world() * rank + comm.rank(), kEach);
     in.insert(in.end(), to.begin(), to.end());
     want.insert(want.end(), from.begin(), from.end());
   }
@@ -179,11 +201,12 @@ absl::Status AllToAll(Communicator& comm, const std::string& name) {
   return Expect(comm.AllToAll(in, counts, out, counts, name), out, want);
 }
 
-// Even ranks to the next odd one, and those to the even one after them.
+// Even ranks to the next odd one, and those to the even one after them; the last of an odd number
+// to the first.
 absl::Status SendAndReceive(Communicator& comm, const std::string& name) {
   const int rank = comm.rank();
-  const int next = (rank + 1) % kCallWorld;
-  const int previous = (rank + kCallWorld - 1) % kCallWorld;
+  const int next = (rank + 1) % comm.world();
+  const int previous = (rank + comm.world() - 1) % comm.world();
   Numbers got(kCount);
   if (rank % 2 == 0) RM_RETURN_IF_ERROR(comm.Send(next, Values(rank), name));
   RM_RETURN_IF_ERROR(comm.Receive(previous, got, name));
@@ -193,8 +216,8 @@ absl::Status SendAndReceive(Communicator& comm, const std::string& name) {
 
 absl::Status SendReceive(Communicator& comm, const std::string& name) {
   const int rank = comm.rank();
-  const int next = (rank + 1) % kCallWorld;
-  const int previous = (rank + kCallWorld - 1) % kCallWorld;
+  const int next = (rank + 1) % comm.world();
+  const int previous = (rank + comm.world() - 1) % comm.world();
   Numbers got(kCount);
   const absl::Status status = comm.SendReceive(next, Values(rank), previous, got, name);
   return Expect(status, got, Values(previous));
@@ -202,7 +225,8 @@ absl::Status SendReceive(Communicator& comm, const std::string& name) {
 
 // Among every second rank.
 absl::Status AllreduceOfGroups(Communicator& comm, const std::string& name) {
-  const std::vector<int> ranks = {comm.rank() % 2, comm.rank() % 2 + 2};
+  std::vector<int> ranks;
+  for (int rank = comm.rank() % 2; rank < comm.world(); rank += 2) ranks.push_back(rank);
   RM_ASSIGN_OR_RETURN(const auto half, comm.Group(ranks, "half"));
   Numbers out(kCount, kUnset);
   const absl::Status status = half->Allreduce(Reduction::kSum, Values(comm.rank()), out, name);

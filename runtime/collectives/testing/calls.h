@@ -5,8 +5,8 @@
 //     group.Run([&](Communicator& comm) { EXPECT_TRUE(call.run(comm).ok()); });
 //   }
 //
-// A call takes some messages of kCallSegmentBytes from each rank of kCallWorld, and looks at what
-// it got. Plain values; a call may be run by several threads at once.
+// A call takes some messages of kCallSegmentBytes from each rank of three or more, and looks at
+// what it got. Plain values; a call may be run by several threads at once.
 #ifndef RINGMASTER_RUNTIME_COLLECTIVES_TESTING_CALLS_H_
 #define RINGMASTER_RUNTIME_COLLECTIVES_TESTING_CALLS_H_
 
@@ -21,7 +21,7 @@
 
 namespace ringmaster::collectives::testing {
 
-inline constexpr int kCallWorld = 4;
+inline constexpr int kCallWorld = 4;  // where nothing asks for another
 inline constexpr size_t kCallSegmentBytes = 256;
 
 struct Call {
