@@ -17,6 +17,7 @@
 #include <random>
 #include <span>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -221,6 +222,23 @@ class Yard {
     ExpectNextRoundWorks(c);
   }
 
+  // `late` comes later than the others, by 0.6 of the time-outs, which is no fault of anybody's.
+  void PlayLate(const Call& call, int late, milliseconds timeout, bool connected) {
+    group_.options.operation_timeout = timeout;
+    group_.options.connect_timeout = timeout;
+    Wire wire;
+    std::barrier met(world_);
+    Round(call, late, wire, [&](int rank, Communicator& comm) {
+      if (connected) Meet(comm, met);
+      if (rank == late) std::this_thread::sleep_for(timeout * 6 / 10);
+      absl::Status status = call.run(comm);
+      if (status.ok()) status = comm.Barrier("after");
+      EXPECT_TRUE(status.ok()) << call.name << ", rank " << late << " late: rank " << rank << ": "
+                               << status;
+      EXPECT_EQ(comm.suspect(), -1) << call.name;
+    });
+  }
+
   // The relay resets everything of `victim` when so many bytes have come through.
   void PlayResetAfter(const Call& call, int victim, uint64_t bytes) {
     SCOPED_TRACE(fmt::format("{}, rank {} reset after {} bytes", call.name, victim, bytes));
@@ -328,13 +346,14 @@ class Yard {
 };
 
 // Runs `play(yard, job)` for each job, several at a time, each in a yard; nothing may be left over.
-void PlayAll(int world, Wires wires, size_t jobs, const std::function<void(Yard&, size_t)>& play) {
+void PlayAll(int world, Wires wires, size_t jobs, const std::function<void(Yard&, size_t)>& play,
+             int at_once = kAtOnce) {
   // With the first thread a sanitizer may start one of its own, which stays.
   testing::RunThreads(1, [](int) {});
   const size_t descriptors = EntriesOf("/proc/self/fd");
   const size_t threads = EntriesOf("/proc/self/task");
   std::atomic<size_t> next = 0;
-  testing::RunThreads(kAtOnce, [&](int) {
+  testing::RunThreads(at_once, [&](int) {
     Yard yard(world, wires);
     for (size_t job = next++; job < jobs; job = next++) play(yard, job);
   });
@@ -387,6 +406,18 @@ TEST_P(UnevenFaultsTest, ARankThatIsKilledIsNamedInEveryPhaseOfEveryAlgorithm) {
 // Each of these takes a time-out, so there are few.
 TEST(UnevenStopTest, ARankThatIsStoppedIsNamedInEveryPhaseOfEveryAlgorithm) {
   ExpectNamed(5, Wires::kTcp, Fault::kStopped, 3);
+}
+
+// It is late by 0.6 of what it may be, and the rest is as much as a busy machine may take besides.
+TEST_P(FaultsTest, ARankThatIsSlowIsWaitedForAndNotBlamed) {
+  constexpr milliseconds kTimeout = testing::kImpatience * 5 / 2;
+  const std::vector<Call> calls = testing::AllCalls();
+  PlayAll(
+      kCallWorld, GetParam(), calls.size(),
+      [&](Yard& yard, size_t job) {
+        yard.PlayLate(calls[job], static_cast<int>(job) % kCallWorld, kTimeout, job / 4 % 2 == 0);
+      },
+      2 * kAtOnce);
 }
 
 // In the middle of a handshake, of a header, of a message; nothing hangs, and no number is wrong.
