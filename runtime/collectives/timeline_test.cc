@@ -1,7 +1,9 @@
 #include "runtime/collectives/timeline.h"
 
 #include <chrono>
+#include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -11,13 +13,18 @@
 #include <nlohmann/json.hpp>
 
 #include "common/file.h"
+#include "common/status.h"
 #include "common/temporary_folder.h"
+#include "runtime/collectives/communicator.h"
+#include "runtime/collectives/ordered_sum.h"
+#include "runtime/collectives/testing/group.h"
 
 namespace ringmaster::collectives {
 namespace {
 
 using nlohmann::json;
 using ::testing::ElementsAre;
+using ::testing::UnorderedElementsAre;
 
 class TimelineTest : public ::testing::Test {
  protected:
@@ -116,6 +123,69 @@ TEST_F(TimelineTest, SaysThatTheDiskWasFullToWhomWantsToKnow) {
 TEST_F(TimelineTest, SaysWhyAFileCannotBeMade) {
   const auto timeline = Timeline::Open(folder_.path() / "made" / "..", 0, "w");
   EXPECT_FALSE(timeline.ok());
+}
+
+// What the timelines of all ranks of an operation hold, beside what every operation has.
+class AlgorithmPhasesTest : public ::testing::Test {
+ protected:
+  std::set<std::string> PhasesOf(Algorithm algorithm,
+                                 const std::function<absl::Status(Communicator&)>& operation) {
+    testing::Group group(3);
+    group.options.algorithm = algorithm;
+    const auto path_of = [&](int rank) { return folder_.path() / std::to_string(rank); };
+    group.Run([&](Communicator& comm) {
+      const auto timeline = Timeline::Open(path_of(comm.rank()), comm.rank(), "w").value();
+      const TimelineTrack track(timeline.get(), "gradient");
+      EXPECT_TRUE(operation(comm).ok()) << comm.status();
+    });
+    std::set<std::string> phases;
+    for (int rank = 0; rank < 3; ++rank) {
+      for (const json& event : json::parse(ReadFile(path_of(rank)).value())) {
+        if (event["ph"] == "X") phases.insert(event["name"].get<std::string>());
+      }
+    }
+    return phases;
+  }
+
+  static absl::Status Allreduce(Communicator& comm) {
+    std::vector<float> data(1000, 1.0f);
+    return comm.Allreduce(Reduction::kSum, data, data, "gradient");
+  }
+  // The last rank has nothing to add.
+  static absl::Status SumInOrder(Communicator& comm) {
+    OrderedSum<float> sum(2, 10'000);
+    std::vector<float> data(10'000, 1.0f);
+    if (comm.rank() < 2) RM_RETURN_IF_ERROR(sum.Add(comm.rank(), data));
+    return sum.Reduce(comm, data, "gradient");
+  }
+
+  const TemporaryFolder folder_ = TemporaryFolder::Make().value();
+};
+
+TEST_F(AlgorithmPhasesTest, OfARingAreItsTwoWaysAround) {
+  EXPECT_THAT(PhasesOf(Algorithm::kRing, Allreduce),
+              UnorderedElementsAre("allreduce", "reduce around", "pass around"));
+}
+
+TEST_F(AlgorithmPhasesTest, OfHalvingAndDoublingAreTheseAndWhatAnOddRankNeeds) {
+  EXPECT_THAT(PhasesOf(Algorithm::kHalvingDoubling, Allreduce),
+              UnorderedElementsAre("allreduce", "lend", "take in", "halve", "double"));
+}
+
+TEST_F(AlgorithmPhasesTest, OfTreesAreTheWaysUpAndDown) {
+  for (const Algorithm algorithm : {Algorithm::kTree, Algorithm::kDoubleTree}) {
+    EXPECT_THAT(PhasesOf(algorithm, Allreduce),
+                UnorderedElementsAre("allreduce", "reduce up", "pass down"))
+        << NameOf(algorithm);
+  }
+}
+
+TEST_F(AlgorithmPhasesTest, OfAnOrderedSumAreThoseOfItsSchedule) {
+  EXPECT_THAT(PhasesOf(Algorithm::kDirect, SumInOrder),
+              UnorderedElementsAre("ordered_sum", "exchange ownership", "add slice"));
+  EXPECT_THAT(PhasesOf(Algorithm::kHalvingDoubling, SumInOrder),
+              UnorderedElementsAre("ordered_sum", "exchange ownership", "add halves",
+                                   "spread halves", "serve the idle"));
 }
 
 }  // namespace

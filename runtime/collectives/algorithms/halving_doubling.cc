@@ -6,6 +6,7 @@
 #include "runtime/collectives/algorithms/places.h"
 #include "runtime/collectives/algorithms/transfer.h"
 #include "runtime/collectives/pieces.h"
+#include "runtime/collectives/timeline.h"
 
 namespace ringmaster::collectives {
 namespace {
@@ -39,6 +40,7 @@ absl::Status HalvingDoublingAllreduce(Transport& transport, const Combiner& comb
   const Places where(transport.world());
   const int rank = transport.rank();
   if (where.lends(rank)) {
+    const Phase phase("lend");
     SendPieces(transport, rank + 1, in, segment_bytes);
     return Receive(transport, rank + 1, out, segment_bytes);
   }
@@ -46,12 +48,14 @@ absl::Status HalvingDoublingAllreduce(Transport& transport, const Combiner& comb
   for (int step = 1; step < where.places; step *= 2) transport.Connect(where.rank(place ^ step));
   ConstElements values = in;
   if (where.has_pair(rank)) {
+    const Phase phase("take in");
     RM_RETURN_IF_ERROR(Combine(transport, rank - 1, combine, in, out, segment_bytes));
     values = out;
   }
   std::vector<Swap> swaps;
   Piece mine{0, in.count()};
   for (int step = 1; step < where.places; step *= 2) {
+    const Phase phase("halve");
     const Piece low{mine.offset, mine.count / 2};
     const Piece high{mine.offset + low.count, mine.count - low.count};
     const bool keeps_low = (place & step) == 0;
@@ -65,6 +69,7 @@ absl::Status HalvingDoublingAllreduce(Transport& transport, const Combiner& comb
     swaps.push_back(swap);
   }
   for (auto swap = swaps.rbegin(); swap != swaps.rend(); ++swap) {
+    const Phase phase("double");
     const auto [peer, kept, given] = *swap;
     SendPieces(transport, peer, out.Slice(kept.offset, kept.count), segment_bytes);
     RM_RETURN_IF_ERROR(

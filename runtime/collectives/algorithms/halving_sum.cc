@@ -7,6 +7,7 @@
 #include "common/status.h"
 #include "runtime/collectives/add.h"
 #include "runtime/collectives/algorithms/transfer.h"
+#include "runtime/collectives/timeline.h"
 
 namespace ringmaster::collectives {
 
@@ -47,6 +48,7 @@ absl::Status HalvingSum<T>::RunSteps() {
 // Ranks without a shard get the sum from those that have some.
 template <typename T>
 absl::Status HalvingSum<T>::ServeIdle(const std::vector<std::vector<ShardRange>>& cover) {
+  const Phase phase("serve the idle");
   std::vector<int> owners;
   std::vector<int> idle;
   for (int rank = 0; rank < transport_.world(); ++rank)
@@ -67,6 +69,7 @@ absl::Status HalvingSum<T>::ServeIdle(const std::vector<std::vector<ShardRange>>
 // In step k a rank passes on what it knows of the 2^k ranks from itself on.
 template <typename T>
 absl::Status HalvingSum<T>::ExchangeOwnership() {
+  const Phase phase("exchange ownership");
   const int world = transport_.world();
   const int rank = transport_.rank();
   ownership_.Set(rank, mine_.owned);
@@ -128,6 +131,7 @@ void HalvingSum<T>::Send(int to, const T* values, Piece piece) {
 
 template <typename T>
 absl::Status HalvingSum<T>::Add(const NodeStep& step) {
+  const Phase phase("add halves");
   const int mid = SplitPoint(step.node);
   const Held left = held_[{step.node.begin, mid}];
   const Held right = held_[{mid, step.node.end}];
@@ -205,6 +209,7 @@ absl::Status HalvingSum<T>::AddAfterReceiving(std::span<const Incoming> incoming
 
 template <typename T>
 absl::Status HalvingSum<T>::Spread(const NodeStep& step) {
+  const Phase phase("spread halves");
   const int rank = transport_.rank();
   std::vector<Receipt> receipts;
   const auto swap_back = [&](int peer, Piece sent, Piece received) {

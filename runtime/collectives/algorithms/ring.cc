@@ -6,6 +6,7 @@
 
 #include "common/status.h"
 #include "runtime/collectives/pieces.h"
+#include "runtime/collectives/timeline.h"
 
 namespace ringmaster::collectives {
 namespace {
@@ -14,6 +15,7 @@ namespace {
 // them on.
 absl::Status Relay(Transport& transport, const std::vector<std::span<std::byte>>& incoming,
                    size_t forward) {
+  const Phase phase("pass around");
   const int next = RingRank(transport.rank(), 1, transport.world());
   const int previous = RingRank(transport.rank(), -1, transport.world());
   std::vector<Receipt> receipts;
@@ -36,6 +38,7 @@ size_t SegmentElements(ConstElements elements, size_t segment_bytes) {
 absl::Status ReduceAround(Transport& transport, const Combiner& combine, ConstElements in,
                           std::span<const Piece> chunks, int first, bool pass_on, Elements work,
                           size_t segment_bytes) {
+  const Phase phase("reduce around");
   const int world = transport.world();
   const int next = RingRank(transport.rank(), 1, world);
   const int previous = RingRank(transport.rank(), -1, world);

@@ -5,6 +5,7 @@
 #include "common/status.h"
 #include "runtime/collectives/algorithms/transfer.h"
 #include "runtime/collectives/pieces.h"
+#include "runtime/collectives/timeline.h"
 
 namespace ringmaster::collectives {
 namespace {
@@ -54,6 +55,7 @@ void ConnectToAll(Transport& transport, std::span<const Tree> trees) {
 
 absl::Status TreeBroadcast(Transport& transport, std::span<const Tree> trees, Elements data,
                            size_t piece_bytes) {
+  const Phase phase("pass down");
   ConnectToAll(transport, trees);
   const std::vector<Task> tasks = TasksOf(trees, data, piece_bytes);
   std::vector<Receipt> receipts(tasks.size());
@@ -79,6 +81,7 @@ absl::Status TreeBroadcast(Transport& transport, std::span<const Tree> trees, El
 // The children are combined in a fixed order, far ones last: they are the last to be ready.
 absl::Status TreeReduce(Transport& transport, std::span<const Tree> trees, const Combiner& combine,
                         ConstElements in, Elements work, size_t piece_bytes) {
+  const Phase phase("reduce up");
   ConnectToAll(transport, trees);
   const std::vector<Task> tasks = TasksOf(trees, in, piece_bytes);
   for (const auto& [tree, piece] : tasks) {
