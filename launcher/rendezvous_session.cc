@@ -17,6 +17,8 @@ using rendezvous::v1::ToWorker;
 namespace {
 
 constexpr size_t kMaxTokenBytes = 64 << 10;
+// An operator that is only slow, since all come at once, is not to get many times as much to do.
+constexpr size_t kDialedAtOnce = 4;
 
 }  // namespace
 
@@ -26,30 +28,83 @@ RendezvousSession::RendezvousSession(EventLoop& loop, Options options, Handlers 
       handlers_(std::move(handlers)),
       delay_(options_.first_delay),
       random_(std::random_device{}()) {
-  Dial();
+  TryNext();
 }
 
 RendezvousSession::~RendezvousSession() {
+  DropAttempts();
   for (const EventLoop::TimerId timer : {dial_timer_, beat_timer_, close_timer_})
     loop_.Cancel(timer);
 }
 
-void RendezvousSession::Dial() {
-  const std::string& address = options_.addresses[next_address_ % options_.addresses.size()];
+std::string RendezvousSession::NextAddress() {
+  if (std::exchange(leader_named_, false)) return leader_;
+  const size_t turn = next_address_++ % (options_.addresses.size() + (leader_.empty() ? 0 : 1));
+  return turn < options_.addresses.size() ? options_.addresses[turn] : leader_;
+}
+
+// Dials one more address, and then another each time that the head start is over.
+void RendezvousSession::TryNext() {
+  dial_timer_ = loop_.After(options_.head_start, [this] { TryNext(); });
+  if (attempts_.size() >= kDialedAtOnce) return;
+  const int number = ++last_attempt_;
+  Attempt& attempt = attempts_[number];
+  attempt.address = NextAddress();
+  attempt.over = loop_.After(options_.connect_timeout, [this, number] {
+    Failed(number, fmt::format("no connection in {}", FormatDuration(options_.connect_timeout)));
+  });
+  attempt.stream =
+      RendezvousStream::Dial(loop_, attempt.address, options_.ca_pem,
+                             {.connected = [this, number] { Connected(number); },
+                              .message = [this](const ToWorker& message) { Take(message); },
+                              .written =
+                                  [this] {
+                                    writing_ = false;
+                                    Pump();
+                                  },
+                              .ended =
+                                  [this, number](const absl::Status& status) {
+                                    if (attempts_.contains(number))
+                                      return Failed(number, Message(status));
+                                    Ended(status);
+                                  }});
+}
+
+void RendezvousSession::Connected(int attempt) {
+  attempts_.at(attempt).connected = true;
+  if (stream_ == nullptr) Ask(attempt);
+}
+
+// The others go on: this one may be a standby that is faster than a leader to whom all come.
+void RendezvousSession::Ask(int number) {
+  Attempt& attempt = attempts_.at(number);
+  stream_ = std::move(attempt.stream);
+  address_ = attempt.address;
+  loop_.Cancel(attempt.over);
+  loop_.Cancel(dial_timer_);
+  attempts_.erase(number);
   accepted_ = writing_ = heartbeat_due_ = writes_done_ = false;
   heard_ = last_beat_ = SystemClock().SteadyNow();
   heartbeat_ = timeout_ = options_.answer_timeout;
   outbox_.Rewind();
-  stream_ = RendezvousStream::Dial(loop_, address, options_.ca_pem,
-                                   {[this](const ToWorker& message) { Take(message); },
-                                    [this] {
-                                      writing_ = false;
-                                      Pump();
-                                    },
-                                    [this](const absl::Status& status) { Ended(status); }});
   SayHello();
   loop_.Cancel(beat_timer_);
   beat_timer_ = loop_.After(options_.answer_timeout, [this] { Beat(); });
+}
+
+void RendezvousSession::Failed(int number, const std::string& why) {
+  const auto attempt = attempts_.find(number);
+  if (attempt->second.address == leader_) leader_.clear();
+  if (stream_ == nullptr) address_ = attempt->second.address;
+  loop_.Cancel(attempt->second.over);
+  attempts_.erase(attempt);
+  if (attempts_.empty() && stream_ == nullptr) Lost(why);
+}
+
+void RendezvousSession::DropAttempts() {
+  loop_.Cancel(dial_timer_);
+  for (const auto& [number, attempt] : attempts_) loop_.Cancel(attempt.over);
+  attempts_.clear();
 }
 
 void RendezvousSession::SayHello() {
@@ -75,16 +130,18 @@ Duration RendezvousSession::NextDelay() {
 
 void RendezvousSession::Lost(const std::string& why) {
   if (std::exchange(why_away_, why) != why) {
-    log::Warning(
-        "the operator is away; the program goes on",
-        {{"address", options_.addresses[next_address_ % options_.addresses.size()]}, {"why", why}});
+    log::Warning("the operator is away; the program goes on",
+                 {{"address", address_}, {"why", why}});
   }
   stream_.reset();
   accepted_ = false;
   loop_.Cancel(beat_timer_);
   if (refused_) return FinishClosing(false);
-  ++next_address_;
-  dial_timer_ = loop_.After(NextDelay(), [this] { Dial(); });
+  for (const auto& [number, attempt] : attempts_) {
+    if (attempt.connected) return Ask(number);
+  }
+  loop_.Cancel(dial_timer_);
+  dial_timer_ = loop_.After(NextDelay(), [this] { TryNext(); });
 }
 
 void RendezvousSession::Ended(const absl::Status& status) {
@@ -104,6 +161,8 @@ void RendezvousSession::TakeAccepted(const rendezvous::v1::Accepted& accepted) {
                                       {"pod", options_.hello.pod()},
                                       {"round", options_.hello.round()}});
   accepted_ = true;
+  DropAttempts();
+  if (address_ != leader_) leader_.clear();
   why_away_.clear();
   delay_ = options_.first_delay;
   heartbeat_ = std::chrono::milliseconds(std::max<std::int64_t>(accepted.heartbeat_ms(), 1));
@@ -122,11 +181,10 @@ void RendezvousSession::TakeRefused(const rendezvous::v1::Refused& refused) {
     return handlers_.refused(refused.reason());
   }
   if (refused.leader().empty()) return;  // the stream's end follows, and then the next dial
-  auto& addresses = options_.addresses;
-  auto leader = std::find(addresses.begin(), addresses.end(), refused.leader());
-  if (leader == addresses.end()) leader = addresses.insert(leader, refused.leader());
-  // Lost moves on by one.
-  next_address_ = leader - addresses.begin() + addresses.size() - 1;
+  leader_ = refused.leader();
+  leader_named_ = std::none_of(attempts_.begin(), attempts_.end(), [this](const auto& entry) {
+    return entry.second.address == leader_;
+  });
 }
 
 void RendezvousSession::Beat() {
@@ -198,6 +256,7 @@ void RendezvousSession::FinishClosing(bool told) {
   if (!told && closed_) log::Warning("left before the operator had stored what it was told");
   for (const EventLoop::TimerId timer : {dial_timer_, beat_timer_, close_timer_})
     loop_.Cancel(timer);
+  DropAttempts();
   stream_.reset();
   accepted_ = false;
   if (closed_) std::exchange(closed_, nullptr)(told);

@@ -2,11 +2,17 @@
 // a broken stream, and tells on every new stream what the operator must know. The operator's
 // absence stops nothing: what it would be told waits in the outbox.
 //
+// A dial is a race until somebody accepts. Behind an address may be a machine that is dark, and a
+// Service sends half of the connections to a dead replica until its node is known to be: so while
+// nobody answers another address is dialed every second. A leader that was named is tried first,
+// and forgotten when it does not answer, until somebody names it again.
+//
 // Not thread-safe: belongs to the event loop's thread.
 #ifndef RINGMASTER_LAUNCHER_RENDEZVOUS_SESSION_H_
 #define RINGMASTER_LAUNCHER_RENDEZVOUS_SESSION_H_
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <random>
 #include <string>
@@ -22,12 +28,16 @@ namespace ringmaster::launcher {
 class RendezvousSession {
  public:
   struct Options {
-    std::vector<std::string> addresses;  // tried in turn; at least one
+    std::vector<std::string> addresses;  // of operators that know the leader; at least one
     std::string ca_pem;                  // whom the operator's certificate must be of; empty: none
     std::string token_file;              // read anew for each Hello, as it is renewed; empty: none
     rendezvous::v1::Hello hello;         // its round and token are kept current by the session
-    Duration first_delay = std::chrono::milliseconds(100);  // before dialling again; doubles
-    Duration longest_delay = std::chrono::seconds(5);
+    Duration first_delay = std::chrono::milliseconds(100);  // before the next race; doubles
+    // With a try or two lost to a dead replica this is well below half of the time after which the
+    // operator counts a worker as lost.
+    Duration longest_delay = std::chrono::seconds(3);
+    Duration head_start = std::chrono::seconds(1);       // before the next address is dialed too
+    Duration connect_timeout = std::chrono::seconds(8);  // of one dial
     Duration answer_timeout = std::chrono::seconds(10);  // for the answer to a Hello
   };
   struct Handlers {
@@ -62,7 +72,19 @@ class RendezvousSession {
   void Hasten(Duration patience);
 
  private:
-  void Dial();
+  struct Attempt {
+    std::string address;
+    std::unique_ptr<RendezvousStream> stream;
+    EventLoop::TimerId over = 0;
+    bool connected = false;  // and waits, as another is being asked
+  };
+
+  void TryNext();
+  std::string NextAddress();
+  void Connected(int attempt);
+  void Ask(int attempt);
+  void Failed(int attempt, const std::string& why);
+  void DropAttempts();
   void Lost(const std::string& why);
   void SayHello();
   void Take(const rendezvous::v1::ToWorker& message);
@@ -80,7 +102,12 @@ class RendezvousSession {
   const Handlers handlers_;
   Outbox outbox_;
   std::unique_ptr<RendezvousStream> stream_;
+  std::string address_;              // where stream_ leads, or whose dial failed last
+  std::map<int, Attempt> attempts_;  // until somebody accepts
+  int last_attempt_ = 0;
   size_t next_address_ = 0;
+  std::string leader_;         // that was named and has not failed since; empty: none
+  bool leader_named_ = false;  // just now: it goes first
   Duration delay_;
   std::minstd_rand random_;
 

@@ -1,5 +1,6 @@
 #include "launcher/rendezvous_stream.h"
 
+#include <algorithm>
 #include <condition_variable>
 #include <mutex>
 
@@ -17,6 +18,9 @@ using rendezvous::v1::ToWorker;
 constexpr int kMaxMessageBytes = 16 << 20;  // a round of ten thousand members
 // The first connection of a fresh channel is the only one: the session has its own back-off.
 constexpr int kConnectMilliseconds = 5000;
+// gRPC has no callback for a connection that stands, so it is looked for, less and less often.
+constexpr Duration kFirstLook = std::chrono::milliseconds(1);
+constexpr Duration kLongestLook = std::chrono::milliseconds(20);
 
 std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address, const std::string& ca_pem) {
   grpc::ChannelArguments arguments;
@@ -47,16 +51,19 @@ class GrpcStream : public RendezvousStream, public grpc::ClientBidiReactor<FromW
              Handlers handlers)
       : loop_(loop),
         target_(std::make_shared<Target>(Target{std::move(handlers)})),
-        stub_(rendezvous::v1::Rendezvous::NewStub(MakeChannel(address, ca_pem))) {
+        channel_(MakeChannel(address, ca_pem)),
+        stub_(rendezvous::v1::Rendezvous::NewStub(channel_)) {
     stub_->async()->Join(&context_, this);
     // Writes come from outside of the reactor's callbacks, until RemoveHold.
     AddHold();
     StartRead(&incoming_);
     StartCall();
+    LookAgain();
   }
 
   ~GrpcStream() override {
     target_->alive = false;
+    loop_.Cancel(look_timer_);
     context_.TryCancel();
     ReleaseHold();
     std::unique_lock lock(mutex_);
@@ -103,6 +110,17 @@ class GrpcStream : public RendezvousStream, public grpc::ClientBidiReactor<FromW
     });
   }
 
+  void LookAgain() {
+    look_timer_ = loop_.After(look_, [this] { LookForConnection(); });
+    look_ = std::min(2 * look_, kLongestLook);
+  }
+
+  void LookForConnection() {
+    if (!held_) return;  // it has failed, or was there and is gone: `ended` follows
+    if (channel_->GetState(/*try_to_connect=*/false) != GRPC_CHANNEL_READY) return LookAgain();
+    target_->handlers.connected();
+  }
+
   void ReleaseHold() {
     if (!held_) return;
     held_ = false;
@@ -111,11 +129,14 @@ class GrpcStream : public RendezvousStream, public grpc::ClientBidiReactor<FromW
 
   EventLoop& loop_;
   const std::shared_ptr<Target> target_;
+  const std::shared_ptr<grpc::Channel> channel_;
   const std::unique_ptr<rendezvous::v1::Rendezvous::Stub> stub_;
   grpc::ClientContext context_;
   ToWorker incoming_;
   FromWorker outgoing_;
-  bool held_ = true;  // on the loop's thread
+  bool held_ = true;  // on the loop's thread, as what follows
+  EventLoop::TimerId look_timer_ = 0;
+  Duration look_ = kFirstLook;
 
   std::mutex mutex_;
   std::condition_variable done_changed_;

@@ -16,12 +16,14 @@ class RendezvousStream {
  public:
   // Called on the loop's thread, never from within a call to the stream, and not after it is gone.
   struct Handlers {
+    std::function<void()> connected;  // at most once, and before it nothing is to be written
     std::function<void(const rendezvous::v1::ToWorker&)> message;
     std::function<void()> written;                   // the next Write may come
     std::function<void(const absl::Status&)> ended;  // with the operator's status; the last call
   };
 
-  // Begins to dial "host:port"; a failure comes as `ended`. With `ca_pem` the stream is TLS and the
+  // Begins to dial "host:port"; a failure comes as `ended`, within seconds where the name is found
+  // but nobody answers. With `ca_pem` the stream is TLS and the
   // operator's certificate must be that authority's, for contract::kRendezvousServerName. `loop`
   // must outlive the stream.
   static std::unique_ptr<RendezvousStream> Dial(EventLoop& loop, const std::string& address,

@@ -58,8 +58,9 @@ Time SilentSince(const Pass& pass, const Slot& slot) {
 std::optional<Time> SilentLoss(Pass& pass, const Slot& slot) {
   if (slot.member == nullptr || !slot.pod->Running()) return std::nullopt;
   if (slot.view != nullptr && slot.view->connected) return HungTrainer(pass, slot);
-  const Duration patience = AccusedAt(pass, slot) ? pass.in.settings.reconnect_timeout / 2
-                                                  : pass.in.settings.reconnect_timeout;
+  const Duration whole = slot.view == nullptr ? pass.in.settings.first_contact_timeout
+                                              : pass.in.settings.reconnect_timeout;
+  const Duration patience = AccusedAt(pass, slot) ? whole / 2 : whole;
   const Time since = SilentSince(pass, slot);
   // It may have called while nobody could be told from a stranger.
   const Time patience_ends = std::max(since, pass.in.workers.since) + patience;

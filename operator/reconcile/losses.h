@@ -19,9 +19,10 @@ struct Loss {
 };
 
 // The wanted workers that are lost, by index: pod vanished, deleting, failed or out of reach,
-// program ended, or silent for longer than Settings::reconnect_timeout, or said to be lost by its
-// peers for as long while its launcher is there. A silent worker that may still come back makes the
-// pass wake when that time is over. Workers that have done their work are not lost.
+// program ended, or silent for longer than Settings::reconnect_timeout (where this operator has
+// never heard of it: first_contact_timeout), or said to be lost by its peers for as long while its
+// launcher is there. A silent worker that may still come back makes the pass wake when that time is
+// over. Workers that have done their work are not lost.
 std::vector<Loss> FindLosses(Pass& pass);
 
 // The loss that names the incident: the earliest that is not a consequence, else the earliest. Null

@@ -74,11 +74,13 @@ TEST(LossesTest, IgnoresWhatPeersSaidInAnEarlierRound) {
   EXPECT_FALSE(Reconcile(observed).status->restarts);
 }
 
-TEST(LossesTest, GivesWorkersTimeToDialInAfterTheOperatorHasStarted) {
+TEST(LossesTest, GivesWorkersTwiceTheTimeToDialInAfterTheOperatorHasStarted) {
   Observed observed = Training(2);
-  observed.workers = {.since = observed.now - seconds(19)};
-  EXPECT_FALSE(Reconcile(observed).status->restarts);
-  observed.workers.since = observed.now - seconds(20);
+  observed.workers = {.since = observed.now - seconds(39)};
+  const Decision waiting = Reconcile(observed);
+  EXPECT_FALSE(waiting.status->restarts);
+  EXPECT_EQ(Wait(waiting), seconds(1));
+  observed.workers.since = observed.now - seconds(40);
   EXPECT_EQ(Reconcile(observed).status->restarts->total, 1);
 }
 
@@ -91,11 +93,12 @@ TEST(LossesTest, LosesNobodyWhoMayHaveCalledWhileNobodyCouldBeToldFromAStranger)
     observed.workers.since = observed.now - seconds(5);
     const Decision waiting = Reconcile(observed);
     EXPECT_FALSE(waiting.status->restarts) << heard_before;
-    EXPECT_EQ(Wait(waiting), seconds(15)) << heard_before;
-    observed.now += seconds(15);
+    const seconds rest(heard_before ? 15 : 35);
+    EXPECT_EQ(Wait(waiting), rest) << heard_before;
+    observed.now += rest;
     const Decision lost = Reconcile(observed);
     ASSERT_TRUE(lost.status->restarts) << heard_before;
-    EXPECT_EQ(lost.status->lost_seconds->detect, heard_before ? 65 : 20)
+    EXPECT_EQ(lost.status->lost_seconds->detect, heard_before ? 65 : 40)
         << "as long as it was away";
   }
 }

@@ -50,6 +50,9 @@ struct Settings {
   // How long a worker whose stream has ended may take to dial in again before it counts as lost.
   // Half of it is enough when a peer says so too.
   Duration reconnect_timeout = std::chrono::seconds(20);
+  // The same of a worker that this operator has never heard of: it does not know yet who leads, and
+  // may have to find out while the one before and its node are dark.
+  Duration first_contact_timeout = std::chrono::seconds(40);
   // How long a worker may take to checkpoint and leave (suspend) or to checkpoint (scaling).
   Duration drain_timeout = std::chrono::seconds(30);
   // How long the operator looks for the first failure when all it sees are consequences.

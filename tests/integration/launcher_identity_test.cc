@@ -1,7 +1,13 @@
 // How the launcher proves who it is, finds the leader, and gets into other images.
+#include <chrono>
 #include <filesystem>
+#include <thread>
 
+#include <arpa/inet.h>
+#include <fmt/format.h>
 #include <gmock/gmock.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 
 #include "common/contract.h"
 #include "common/file.h"
@@ -57,6 +63,16 @@ class LauncherIdentityTest : public LauncherFixture {
     ASSERT_TRUE(WriteFileAtomically(TokenFile(), token).ok());
   }
 
+  std::unique_ptr<rendezvous::Server> StartStandby() {
+    rendezvous::Server::Options options{
+        .address = "127.0.0.1:0", .secret = "secret", .stand_by = true};
+    auto standby =
+        rendezvous::Server::Start(options, SystemClock(), knows_no_pod_, [](const auto&) {});
+    EXPECT_TRUE(standby.ok()) << standby.status();
+    return *std::move(standby);
+  }
+
+  rendezvous::ObjectPodVerifier knows_no_pod_{[](const auto&) { return nullptr; }};
   const TemporaryFolder temporary_ = TemporaryFolder::Make().value();
   const std::filesystem::path folder_ = temporary_.path();
   OneToken tokens_;
@@ -73,16 +89,89 @@ TEST_F(LauncherIdentityTest, ShowsTheTokenThatTheKubeletHasRenewed) {
 }
 
 TEST_F(LauncherIdentityTest, GoesToTheLeaderThatAStandbyNames) {
-  rendezvous::Server::Options options{
-      .address = "127.0.0.1:0", .secret = "secret", .stand_by = true};
-  rendezvous::ObjectPodVerifier knows_no_pod([](const auto&) { return nullptr; });
-  auto standby =
-      rendezvous::Server::Start(options, SystemClock(), knows_no_pod, [](const auto&) {});
-  ASSERT_TRUE(standby.ok()) << standby.status();
-  (*standby)->StandBy(environment_[contract::kEnvRendezvous]);
-  environment_[contract::kEnvRendezvous] = (*standby)->address();
+  const auto standby = StartStandby();
+  standby->StandBy(environment_[contract::kEnvRendezvous]);
+  environment_[contract::kEnvRendezvous] = standby->address();
   const auto launcher = LaunchTrainer("");
   EXPECT_TRUE(EventuallyConnected());
+}
+
+// An address behind which nothing answers, as of a machine without power: the kernel drops what
+// comes, since as many wait already as the listener takes.
+class DarkAddress {
+ public:
+  DarkAddress() : listener_(Socket()) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t length = sizeof address;
+    auto* name = reinterpret_cast<sockaddr*>(&address);
+    EXPECT_EQ(::bind(listener_.get(), name, length), 0);
+    EXPECT_EQ(::listen(listener_.get(), 0), 0);
+    EXPECT_EQ(::getsockname(listener_.get(), name, &length), 0);
+    port_ = ntohs(address.sin_port);
+    text_ = fmt::format("127.0.0.1:{}", port_);
+    ::connect(guest_.get(), name, length);
+  }
+
+  const std::string& text() const { return text_; }
+
+  // False when nobody has begun to connect by the deadline.
+  bool WaitUntilDialed() const {
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+    while (std::chrono::steady_clock::now() < deadline) {
+      if (IsDialed("/proc/net/tcp") || IsDialed("/proc/net/tcp6")) return true;
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));  // the kernel tells nobody
+    }
+    return false;
+  }
+
+ private:
+  // Whether a line of this table is of a connection to here that is being made.
+  bool IsDialed(const char* table) const {
+    const auto lines = ReadFile(table, 64 << 20);
+    return lines.ok() &&
+           lines->find(fmt::format("0100007F:{:04X} 02 ", port_)) != std::string::npos;
+  }
+
+  static UniqueFd Socket() {
+    return UniqueFd(::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  }
+
+  const UniqueFd listener_;
+  const UniqueFd guest_ = Socket();
+  int port_ = 0;
+  std::string text_;
+};
+
+// Whether the work is done in less time than so many dials into the dark take, one after another.
+template <typename Work>
+bool FasterThanDials(int dials, Work work) {
+  constexpr auto kDial = std::chrono::seconds(4);  // of 5, as nobody sees when the first began
+  const auto begun = std::chrono::steady_clock::now();
+  return work() && std::chrono::steady_clock::now() - begun < dials * kDial;
+}
+
+TEST_F(LauncherIdentityTest, WaitsForNoDialIntoTheDarkBeforeItTriesTheNextAddress) {
+  const DarkAddress dark;
+  environment_[contract::kEnvRendezvous] = dark.text() + "," + dark.text() + "," + dark.text() +
+                                           "," + environment_[contract::kEnvRendezvous];
+  const auto launcher = LaunchTrainer("");
+  EXPECT_TRUE(FasterThanDials(3, [this] { return EventuallyConnected(); }));
+}
+
+TEST_F(LauncherIdentityTest, AsksAgainWhileTheLeaderThatAStandbyNamesIsDark) {
+  const DarkAddress dark;
+  const auto standby = StartStandby();
+  standby->StandBy(dark.text());
+  const std::string leader = environment_[contract::kEnvRendezvous];
+  environment_[contract::kEnvRendezvous] = standby->address();
+  const auto launcher = LaunchTrainer("");
+  ASSERT_TRUE(dark.WaitUntilDialed());
+  EXPECT_TRUE(FasterThanDials(1, [&] {
+    standby->StandBy(leader);
+    return EventuallyConnected();
+  }));
 }
 
 TEST_F(LauncherIdentityTest, InstallsItselfWithEverythingThatItRunsFrom) {
