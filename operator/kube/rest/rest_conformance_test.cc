@@ -141,6 +141,17 @@ TEST_F(RestClusterTest, SpeaksToTheServerAndToNoOther) {
   EXPECT_TRUE(GetVersion(careless).ok()) << GetVersion(careless);
 }
 
+// Its own answer to that is no Status: what it is told from a load balancer's by must be there.
+TEST_F(RestClusterTest, SaysWhatItDoesNotServe) {
+  const auto client = Must(rest::RestClient::Connect(TestConfig(), {}));
+  constexpr ResourceType kUnknown{"nobody.example", "v1", "things", "Thing"};
+  const auto listed = client->List(kUnknown, "", {}).status();
+  EXPECT_TRUE(kube::IsNotFound(listed)) << listed;
+  EXPECT_THAT(listed.ToString(), ::testing::HasSubstr("CustomResourceDefinition installed?"));
+  const auto path = client->GetPath("/apis/nobody.example/v1").status();
+  EXPECT_TRUE(kube::IsNotFound(path)) << path;
+}
+
 TEST_F(RestClusterTest, ATokenIsAnIdentityOfItsOwn) {
   RealServer server;
   const std::string ns = server.FreshNamespace();
