@@ -83,7 +83,7 @@ Json TrimPodStatus(const Json& status) {
   for (const auto& [name, value] : status.items()) {
     if (name == "conditions") kept[name] = ConditionsRead(value);
     if (name == "initContainerStatuses" || name == "containerStatuses")
-      kept[name] = EachOnly(value, {"state"});
+      kept[name] = EachOnly(value, {"name", "state"});
   }
   return kept;
 }

@@ -50,13 +50,13 @@ Json WithBallast(Json object) {
 }
 
 TEST(TrimTest, APodTellsReconcileTheSameAsBefore) {
-  const reconcile::PodFacts whole = reconcile::ReadPod(Pod());
+  const reconcile::PodFacts whole = reconcile::ReadPod(Pod(), "worker");
   const Json trimmed = TrimPod(WithBallast(Pod()));
   EXPECT_FALSE(trimmed["spec"].contains("containers"));
   EXPECT_FALSE(trimmed["metadata"].contains("managedFields"));
   EXPECT_FALSE(trimmed["status"]["containerStatuses"][0].contains("imageID"));
   EXPECT_EQ(trimmed["status"]["conditions"].size(), 2u) << trimmed["status"];
-  const reconcile::PodFacts seen = reconcile::ReadPod(trimmed);
+  const reconcile::PodFacts seen = reconcile::ReadPod(trimmed, "worker");
   EXPECT_EQ(seen, whole);
   EXPECT_EQ(seen.exit_reason, "OOMKilled");
   EXPECT_EQ(seen.incidents, 2);

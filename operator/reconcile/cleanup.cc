@@ -8,7 +8,7 @@ void ApplyCleanup(Pass& pass) {
   const v1::CleanPodPolicy policy = pass.spec.clean_pod_policy;
   for (const PodFacts& pod : pass.pods) {
     const bool goes = policy == v1::CleanPodPolicy::kAll || pass.Outdated(pod) ||
-                      (policy != v1::CleanPodPolicy::kNone && !pod.Terminal());
+                      (policy != v1::CleanPodPolicy::kNone && (!pod.Terminal() || pod.others_run));
     if (goes) DeleteOnce(pass, pod);
   }
   // Pods that stay to be read must not go on working for a job that is over.

@@ -85,6 +85,25 @@ TEST(CompletionTest, SaysWhyTrainingStoppedEarlyAndWhatItMeasured) {
   EXPECT_THAT(Events(decision), ElementsAre("Completed"));
 }
 
+TEST(CompletionTest, WaitsForNoSidecarOfAProgramAndLetsItGoWithItsPod) {
+  Observed observed = Training(2);
+  observed.job.spec.trainer.reset();
+  observed.job.spec.workers.template_ = kube::Json::parse(
+      R"({"spec": {"containers": [{"name": "main", "command": ["true"]}, {"name": "mesh"}]}})");
+  const auto end = [&](int index) {
+    Pod(observed, index)["status"]["containerStatuses"] = kube::Json::parse(
+        R"([{"name": "main", "state": {"terminated": {"exitCode": 0}}},
+            {"name": "mesh", "state": {"running": {}}}])");
+  };
+  end(0);
+  EXPECT_EQ(ConditionOf(Reconcile(observed), "Succeeded"), "");
+  end(1);
+  const Decision decision = Reconcile(observed);
+  EXPECT_EQ(ConditionOf(decision, "Succeeded"), "True Completed");
+  EXPECT_THAT(DeletedPods(decision), ElementsAre("digits-0-0", "digits-1-0"));
+  EXPECT_EQ(decision.status->workers->succeeded, 2);
+}
+
 TEST(CompletionTest, IsWorkerZerosWhereThePolicySaysSo) {
   Observed observed = Training(2);
   observed.job.spec.success_policy = v1::SuccessPolicy::kWorkerZero;

@@ -7,6 +7,7 @@
 #include "operator/reconcile/conditions.h"
 #include "operator/reconcile/names.h"
 #include "operator/reconcile/reasons.h"
+#include "operator/reconcile/worker_pod.h"
 
 namespace ringmaster::reconcile {
 namespace {
@@ -31,9 +32,10 @@ Pass::Pass(const Observed& observed)
       generation(kube::FindInt(observed.job.metadata, {"generation"}).value_or(0)),
       now(observed.now),
       status(observed.job.status.value_or(v1::TrainingJobStatus{})) {
+  const std::string worker = WorkerContainerName(spec);
   pods.reserve(in.pods.size());
   for (const kube::ObjectPtr& object : in.pods) {
-    PodFacts facts = ReadPod(*object);
+    PodFacts facts = ReadPod(*object, worker);
     if (facts.index >= 0 && facts.incarnation >= 0) pods.push_back(std::move(facts));
   }
   std::sort(pods.begin(), pods.end(), [](const PodFacts& a, const PodFacts& b) {

@@ -55,6 +55,26 @@ bool HasBegun(const Json& pod) {
          });
 }
 
+// Null where the worker's container has not ended.
+const Json* EndedWorker(const Json& pod, std::string_view worker) {
+  const Json* statuses = Find(pod, {"status", "containerStatuses"});
+  if (statuses == nullptr || !statuses->is_array()) return nullptr;
+  for (const Json& status : *statuses) {
+    if (FindString(status, {"name"}) == worker)
+      return Find(status, {"state", "terminated"}) == nullptr ? nullptr : &status;
+  }
+  return nullptr;
+}
+
+// Not of a pod that is being stopped: programs that are asked to leave may well say 0.
+void BelieveWorker(PodFacts& facts) {
+  const bool stopped = facts.deleting || !facts.reason.empty() || !facts.disruption.empty();
+  const bool speaks = facts.phase == PodPhase::kRunning || facts.phase == PodPhase::kFailed;
+  if (stopped || !speaks || !facts.exit_code) return;
+  facts.others_run = facts.phase == PodPhase::kRunning;
+  facts.phase = *facts.exit_code == 0 ? PodPhase::kSucceeded : PodPhase::kFailed;
+}
+
 // The container whose state speaks for the pod; null before the kubelet has reported any. Init
 // containers that wait or failed come first, as long as the others have not begun: from then on the
 // only ones left are sidecars, and how these end decides nothing.
@@ -117,7 +137,7 @@ bool ReadsCondition(const Json& condition) {
   return SaysUnschedulable(condition) || SaysDisrupted(condition);
 }
 
-PodFacts ReadPod(const Json& pod) {
+PodFacts ReadPod(const Json& pod, std::string_view worker) {
   PodFacts facts;
   facts.name = kube::Name(pod);
   facts.uid = kube::Uid(pod);
@@ -130,8 +150,13 @@ PodFacts ReadPod(const Json& pod) {
   facts.message = FindString(pod, {"status", "message"});
   facts.node = FindString(pod, {"spec", "nodeName"});
   facts.group = GroupNamedIn(pod);
-  if (const Json* container = DecidingContainer(pod)) ReadContainer(*container, facts);
   ReadConditions(pod, facts);
+  if (const Json* ended = EndedWorker(pod, worker)) {
+    ReadContainer(*ended, facts);
+    BelieveWorker(facts);
+  } else if (const Json* container = DecidingContainer(pod)) {
+    ReadContainer(*container, facts);
+  }
   return facts;
 }
 

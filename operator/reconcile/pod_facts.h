@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include <nlohmann/json_fwd.hpp>
 
@@ -20,10 +21,14 @@ struct PodFacts {
   int index = -1;              // -1: the label is missing or no number
   int incarnation = -1;        // likewise
   std::int64_t incidents = 0;  // kAnnotationIncidents
+  // Once the worker's container has ended its exit code decides, whatever others do or did (a
+  // sidecar of a service mesh runs on, and is killed in the end), unless the pod was being stopped.
   PodPhase phase = PodPhase::kPending;
+  bool others_run = false;  // the worker's container has ended, the pod has not
   bool deleting = false;
 
-  // The container that decides: the first that failed, else the first of the pod.
+  // The container that decides: the worker's once it has ended, else the first that failed, else
+  // the first of the pod.
   std::optional<int> exit_code;
   std::string exit_reason;   // "OOMKilled", "Error", "StartError"
   std::string exit_message;  // the termination message
@@ -47,7 +52,8 @@ struct PodFacts {
   bool operator==(const PodFacts&) const = default;
 };
 
-PodFacts ReadPod(const nlohmann::json& pod);
+// `worker`: the name of the container in which the launcher runs.
+PodFacts ReadPod(const nlohmann::json& pod, std::string_view worker);
 
 // Whether ReadPod looks at this one of a pod's conditions.
 bool ReadsCondition(const nlohmann::json& condition);

@@ -160,6 +160,14 @@ void SetMetadata(const Pass& pass, int index, int incarnation, Json& pod) {
 
 }  // namespace
 
+std::string WorkerContainerName(const v1::TrainingJobSpec& spec) {
+  const Json* containers = kube::Find(spec.workers.template_, {"spec", "containers"});
+  if (containers == nullptr || !containers->is_array() || containers->empty())
+    return kWorkerContainer;
+  const std::string name = kube::FindString(containers->front(), {"name"});
+  return name.empty() ? kWorkerContainer : name;
+}
+
 Json BuildWorkerPod(const Pass& pass, int index, int incarnation) {
   Json pod = pass.spec.workers.template_.is_object() ? pass.spec.workers.template_ : Json::object();
   pod["apiVersion"] = kube::kPod.ApiVersion();

@@ -9,6 +9,10 @@ namespace ringmaster::reconcile {
 
 inline constexpr char kManagedBy[] = "ringmaster";
 inline constexpr char kWorkerContainer[] = "worker";
+
+// What the container of a pod is called in which the launcher runs: the first of the template. In
+// the pod itself, others may have been put before it.
+std::string WorkerContainerName(const training::v1alpha1::TrainingJobSpec& spec);
 inline constexpr char kCheckpointVolume[] = "ringmaster-checkpoints";
 inline constexpr char kCheckpointMount[] = "/ringmaster/checkpoints";
 

@@ -93,6 +93,7 @@ absl::Status Delete(Runner& runner, const Command& command, std::string*) {
 //   running
 //   succeeded                                       not while its worker waits to be let go
 //   failed exit=<code> [reason=OOMKilled] [message="last words"]
+//   ended container=<name> exit=<code>              this container; a sidecar runs on
 //   evicted reason=<pod reason> [message=...]       Failed as a whole
 //   waiting reason=ImagePullBackOff [message=...]
 //   unschedulable message=...
@@ -112,6 +113,10 @@ absl::Status TouchPod(Runner& runner, const kube::ObjectKey& pod, const Command&
   }
   if (what == "failed") {
     return kubelet.End(pod, static_cast<int>(command.Number("exit", 1)), reason, message);
+  }
+  if (what == "ended") {
+    return kubelet.EndBesideSidecar(pod, command.Option("container"),
+                                    static_cast<int>(command.Number("exit", 0)));
   }
   if (what == "evicted") return kubelet.Fail(pod, reason, message);
   if (what == "waiting") return kubelet.Wait(pod, reason, message);

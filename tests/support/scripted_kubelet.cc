@@ -56,6 +56,18 @@ absl::Status ScriptedKubelet::End(const kube::ObjectKey& pod, int exit_code, std
                      {"containerStatuses", ContainerStatus(terminated)}});
 }
 
+absl::Status ScriptedKubelet::EndBesideSidecar(const kube::ObjectKey& pod, const std::string& name,
+                                               int exit_code) {
+  const Json terminated = {
+      {"terminated", {{"exitCode", exit_code}, {"finishedAt", FormatTime(clock_.Now())}}}};
+  const Json running = {{"running", Json::object()}};
+  return Patch(
+      pod,
+      {{"phase", "Running"},
+       {"containerStatuses",
+        {{{"name", "a-proxy"}, {"state", running}}, {{"name", name}, {"state", terminated}}}}});
+}
+
 absl::Status ScriptedKubelet::Wait(const kube::ObjectKey& pod, const std::string& reason,
                                    const std::string& message) {
   RM_RETURN_IF_ERROR(Bind(pod));

@@ -23,6 +23,8 @@ class ScriptedKubelet {
   // Its container has ended; `reason` may be "" for what a kubelet says of this code.
   absl::Status End(const kube::ObjectKey& pod, int exit_code, std::string reason,
                    const std::string& message);
+  // The container `name` has ended, another runs on: as with a sidecar of a service mesh.
+  absl::Status EndBesideSidecar(const kube::ObjectKey& pod, const std::string& name, int exit_code);
   // Its container waits.
   absl::Status Wait(const kube::ObjectKey& pod, const std::string& reason,
                     const std::string& message);
