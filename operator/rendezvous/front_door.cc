@@ -29,6 +29,7 @@ constexpr std::string_view kPreface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 constexpr std::string_view kTlsHandshake = "\x16\x03";
 
 constexpr size_t kMaxGuests = 256;
+constexpr int kGuestsOfOneSource = 32;
 constexpr int kBacklog = 1024;
 constexpr int kPollMilliseconds = 200;
 
@@ -184,8 +185,22 @@ void FrontDoor::AcceptAll() {
     }
     const int on = 1;
     ::setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    guests_.push_back(
-        Guest{std::move(fd), HostText(peer, length), "", SystemClock().SteadyNow() + patience_});
+    const std::string source = HostText(peer, length);
+    MakeRoomFor(source);
+    guests_.push_back(Guest{std::move(fd), source, "", SystemClock().SteadyNow() + patience_});
+  }
+}
+
+// Many workers may share an address behind a node's; but they speak at once, and are listened to
+// before one of them has to go.
+void FrontDoor::MakeRoomFor(const std::string& source) {
+  int guests = 0;
+  for (const Guest& guest : guests_) guests += guest.source == source ? 1 : 0;
+  for (auto guest = guests_.begin(); guests >= kGuestsOfOneSource; --guests) {
+    while (guest->source != source) ++guest;
+    const Verdict verdict = Listen(*guest);
+    Settle(*guest, verdict == Verdict::kWait ? Verdict::kRefuse : verdict);
+    guest = guests_.erase(guest);
   }
 }
 

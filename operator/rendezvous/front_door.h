@@ -2,7 +2,8 @@
 // those that speak HTTP/2, or TLS where that is asked for: whatever else comes to the port is
 // closed and logged once per source, before gRPC, which drops it silently, has seen it. A
 // connection that says nothing is closed after a time-out, and the number of those that have not
-// spoken yet is bounded.
+// spoken yet is bounded. One address has a share of that number: where it opens more, the one of
+// its own that has been silent for longest makes room.
 #ifndef RINGMASTER_OPERATOR_RENDEZVOUS_FRONT_DOOR_H_
 #define RINGMASTER_OPERATOR_RENDEZVOUS_FRONT_DOOR_H_
 
@@ -51,6 +52,7 @@ class FrontDoor {
             Admit admit);
   void Run();
   void AcceptAll();
+  void MakeRoomFor(const std::string& source);
   Verdict Listen(Guest& guest);
   void Settle(Guest& guest, Verdict verdict);
 

@@ -410,6 +410,29 @@ TEST_F(ReviewTest, AsksNothingAboutATokenThatIsLongerThanAny) {
   EXPECT_EQ(reviewer_.asked(), 0);
 }
 
+// A TCP connection from this address of ours, which says nothing.
+UniqueFd SilentConnection(int port, const char* from) {
+  UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  EXPECT_EQ(::inet_pton(AF_INET, from, &address.sin_addr), 1);
+  EXPECT_EQ(::bind(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+  address.sin_port = htons(port);
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  EXPECT_EQ(::connect(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+  return fd;
+}
+
+TEST_F(ServerTest, TakesWorkersInHoweverManySilentConnectionsAnAddressOpens) {
+  Start("127.0.0.1:0", clock_, std::chrono::minutes(10));  // for which they may say nothing
+  std::vector<UniqueFd> silent;
+  for (int i = 0; i < 300; ++i) silent.push_back(SilentConnection(server_->port(), "127.0.0.2"));
+  const auto from_elsewhere = Join("w0", "u0");
+  for (int i = 0; i < 100; ++i) silent.push_back(SilentConnection(server_->port(), "127.0.0.1"));
+  const auto from_there = Join("w1", "u1");
+  EXPECT_TRUE(Connected("u0", true));
+}
+
 // A TCP connection that says `bytes` and then waits for the other side to close.
 bool ClosedAfter(int port, const std::string& bytes) {
   UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
