@@ -77,6 +77,19 @@ class ANodeThatGoesDark(NodeTest):
         said = self.kubectl("logs", f"--namespace={SYSTEM}", self.leader())
         return all(re.search(rf"refused on the rendezvous port.*{worker} is terminating", said) for worker in workers)
 
+    def uids(self, names):
+        return {item["metadata"]["name"]: item["metadata"]["uid"] for item in self.get("pods")["items"] if item["metadata"]["name"] in names}
+
+    def checkpoints_of_round(self, number):
+        return {checkpoint["step"] for checkpoint in self.status().get("checkpoints", []) if checkpoint["round"] == number}
+
+    def assert_lost_only(self, lost, survivors):
+        """One incident, of a dark worker; the new leader has taken none of the others, who had to find it first, for silent."""
+        self.assertEqual(self.uids(survivors), survivors)
+        restarts = self.status()["restarts"]
+        self.assertEqual(restarts["total"], 1, json.dumps(restarts))
+        self.assertIn(restarts["recent"][0]["pod"], lost)
+
     def bring_back(self, node, name):
         try:
             node.connect()
@@ -92,6 +105,8 @@ class ANodeThatGoesDark(NodeTest):
         dark = self.get("pod", leader, namespace=SYSTEM)["spec"]["nodeName"]
         lost = {name for name, pod in self.pods().items() if pod["spec"]["nodeName"] == dark}
         self.assertTrue(lost)
+        survivors = self.uids(set(self.pods()) - lost)
+        self.assertTrue(survivors)
         node = DarkNode(dark)
         self.addCleanup(self.bring_back, node, dark)
         node.stop()
@@ -102,10 +117,14 @@ class ANodeThatGoesDark(NodeTest):
         self.assertNotEqual(self.leader(), leader)
         self.assertNotIn(dark, {pod["spec"].get("nodeName") for pod in self.pods().values()})
         self.assertFalse(lost & set(self.pods()))
+        of_first_round = self.checkpoints_of_round(1)
+        self.assert_lost_only(lost, survivors)
 
         node.connect()  # its kubelet is still stopped: nobody tells these workers that they are no longer wanted but who they talk to
         self.wait(lambda: self.refused(lost), lambda: f"{lost} to be refused")
         self.assertEqual(self.result(), expected)
+        self.assert_lost_only(lost, survivors)
+        self.assertLessEqual(self.checkpoints_of_round(1), of_first_round)  # what they have written since is none
         node.go_on()
         self.wait(lambda: not lost & {item["metadata"]["name"] for item in self.get("pods")["items"]}, f"the kubelet to remove {lost}")
 
