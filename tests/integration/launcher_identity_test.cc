@@ -1,7 +1,10 @@
 // How the launcher proves who it is, finds the leader, and gets into other images.
+#include <atomic>
 #include <chrono>
 #include <filesystem>
+#include <poll.h>
 #include <thread>
+#include <vector>
 
 #include <arpa/inet.h>
 #include <fmt/format.h>
@@ -172,6 +175,83 @@ TEST_F(LauncherIdentityTest, AsksAgainWhileTheLeaderThatAStandbyNamesIsDark) {
     standby->StandBy(leader);
     return EventuallyConnected();
   }));
+}
+
+// Passes connections on to a port of ours, each after longer than a launcher waits before it tries
+// another address too: as an operator to which all workers come at once.
+class SlowDoor {
+ public:
+  explicit SlowDoor(int port) : target_(port), listener_(Socket()) {
+    sockaddr_in address = Loopback(0);
+    socklen_t length = sizeof address;
+    auto* name = reinterpret_cast<sockaddr*>(&address);
+    EXPECT_EQ(::bind(listener_.get(), name, length), 0);
+    EXPECT_EQ(::listen(listener_.get(), 16), 0);
+    EXPECT_EQ(::getsockname(listener_.get(), name, &length), 0);
+    text_ = fmt::format("127.0.0.1:{}", ntohs(address.sin_port));
+    thread_ = std::thread([this] { Run(); });
+  }
+  ~SlowDoor() {
+    closing_ = true;
+    ::shutdown(listener_.get(), SHUT_RDWR);
+    thread_.join();
+  }
+  const std::string& text() const { return text_; }
+
+ private:
+  static constexpr auto kSlowness = std::chrono::milliseconds(3500);
+
+  static UniqueFd Socket() { return UniqueFd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)); }
+  static sockaddr_in Loopback(int port) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    address.sin_port = htons(port);
+    return address;
+  }
+
+  void Run() {
+    std::vector<std::thread> guests;
+    while (true) {
+      UniqueFd guest(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+      if (!guest.valid()) break;
+      guests.emplace_back([this, guest = std::move(guest)] { Serve(guest.get()); });
+    }
+    for (std::thread& thread : guests) thread.join();
+  }
+
+  void Serve(int guest) const {
+    std::this_thread::sleep_for(kSlowness);  // the slowness itself
+    const UniqueFd host = Socket();
+    const sockaddr_in address = Loopback(target_);
+    ::connect(host.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address);
+    const int sides[] = {guest, host.get()};
+    while (!closing_) {
+      pollfd fds[] = {{sides[0], POLLIN, 0}, {sides[1], POLLIN, 0}};
+      ::poll(fds, 2, /*milliseconds=*/50);
+      for (int side = 0; side < 2; ++side) {
+        char bytes[4096];
+        if (fds[side].revents == 0) continue;
+        const ssize_t got = ::recv(sides[side], bytes, sizeof bytes, 0);
+        if (got <= 0 || ::send(sides[1 - side], bytes, got, MSG_NOSIGNAL) != got) return;
+      }
+    }
+  }
+
+  const int target_;
+  const UniqueFd listener_;
+  std::string text_;
+  std::atomic<bool> closing_{false};
+  std::thread thread_;
+};
+
+TEST_F(LauncherIdentityTest, WaitsForALeaderThatIsSlowWhileAStandbyAnswersAtOnce) {
+  const SlowDoor leader(server_->port());
+  const auto standby = StartStandby();
+  standby->StandBy(leader.text());
+  environment_[contract::kEnvRendezvous] = standby->address();
+  const auto launcher = LaunchTrainer("");
+  EXPECT_TRUE(EventuallyConnected());
 }
 
 TEST_F(LauncherIdentityTest, InstallsItselfWithEverythingThatItRunsFrom) {
