@@ -19,6 +19,7 @@ namespace {
 using kube::Json;
 
 constexpr size_t kNamedAtMost = 5;
+constexpr int kReviewTries = 3;
 constexpr char kCrdMend[] =
     "apply crds/ of this operator's version (kubectl apply --server-side -f crds/), or upgrade the "
     "chart";
@@ -134,6 +135,17 @@ Json ReviewOf(const Permission& permission) {
           {"spec", {{"resourceAttributes", std::move(attributes)}}}};
 }
 
+// A review is stored nowhere, so it may be asked for again, which a client does not do with a
+// Create on its own. With one try, some thirty reviews in a row would hardly ever come to an end
+// while a tenth of all calls fail.
+absl::StatusOr<Json> Review(kube::Client& client, const Permission& permission) {
+  for (int left = kReviewTries - 1;; --left) {
+    absl::StatusOr<Json> review = client.Create(kSelfSubjectAccessReview, ReviewOf(permission));
+    const bool may_pass = absl::IsUnavailable(review.status()) || absl::IsAborted(review.status());
+    if (!may_pass || left == 0) return review;
+  }
+}
+
 }  // namespace
 
 std::string Permission::ToString() const {
@@ -204,8 +216,7 @@ absl::Status CheckCustomResource(kube::Client& client, const std::string& ns) {
 absl::Status CheckPermissions(kube::Client& client, const std::vector<Permission>& needed) {
   std::vector<std::string> missing;
   for (const Permission& permission : needed) {
-    const absl::StatusOr<Json> review =
-        client.Create(kSelfSubjectAccessReview, ReviewOf(permission));
+    const absl::StatusOr<Json> review = Review(client, permission);
     if (kube::IsNotFound(review.status()) || absl::IsPermissionDenied(review.status())) {
       log::Warning("the cluster does not say what this account may do",
                    {{"error", review.status()}});

@@ -121,6 +121,18 @@ TEST(PreflightTest, AnApiServerThatIsAwaySaysNothingOfTheDefinition) {
   EXPECT_TRUE(absl::IsUnavailable(CheckCustomResource(client, "")));
 }
 
+TEST(PreflightTest, AsksAgainForAReviewThatWasLost) {
+  const auto cluster = MakeCluster(CheckedInCrd());
+  kube::testing::FaultClient client(*cluster);
+  const std::vector<Permission> needed = {{"", "pods", "get", "", ""}};
+  const kube::testing::CallFilter reviews{.type = kSelfSubjectAccessReview.Qualified()};
+  client.FailNext(reviews, absl::UnavailableError("cut off"), 0, 2);
+  client.FailNext(reviews, absl::PermissionDeniedError("no such question"));
+  EXPECT_EQ(CheckPermissions(client, needed), absl::OkStatus());
+  client.FailNext(reviews, absl::UnavailableError("away"), 0, 9);
+  EXPECT_TRUE(absl::IsUnavailable(CheckPermissions(client, needed)));
+}
+
 TEST(PreflightTest, PermissionsReadAsSentences) {
   const auto needed = NeededPermissions("jobs", "system", "lease", "secret");
   std::vector<std::string> texts;
