@@ -41,7 +41,7 @@ TransportOptions TransportOptionsOf(const Config& config, const RestOptions& opt
                                     const Credentials& credentials) {
   return {.server = config.server,
           .tls_server_name = config.tls_server_name,
-          .ca_pem = config.ca_pem,
+          .ca_pem = credentials.authority_pem.empty() ? config.ca_pem : credentials.authority_pem,
           .insecure_skip_tls_verify = config.insecure_skip_tls_verify,
           .client_certificate_pem = credentials.client_certificate_pem,
           .client_key_pem = credentials.client_key_pem,
@@ -235,7 +235,7 @@ absl::StatusOr<Credentials> Caller::CurrentCredentials() {
 absl::StatusOr<std::shared_ptr<Transport>> Caller::TransportFor(const Credentials& credentials) {
   std::lock_guard lock(mutex_);
   if (stopping_) return Stopped();
-  if (transport_ &&
+  if (transport_ && credentials.authority_pem == transport_credentials_.authority_pem &&
       credentials.client_certificate_pem == transport_credentials_.client_certificate_pem &&
       credentials.client_key_pem == transport_credentials_.client_key_pem) {
     return transport_;

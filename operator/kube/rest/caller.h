@@ -78,7 +78,7 @@ class Caller {
   std::condition_variable stopped_;
   bool stopping_ = false;                          // guarded by mutex_
   std::shared_ptr<Transport> transport_;           // guarded by mutex_
-  Credentials transport_credentials_;              // its certificate; guarded by mutex_
+  Credentials transport_credentials_;              // all but the token; guarded by mutex_
   std::vector<std::weak_ptr<Transport>> retired_;  // streams may still use them; guarded by mutex_
 };
 

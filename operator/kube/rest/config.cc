@@ -53,7 +53,8 @@ absl::StatusOr<Config> InClusterConfig(const std::string& host, const std::strin
                           : fmt::format("https://{}:{}", host, port);
   config.origin = "the pod's service account";
   RM_ASSIGN_OR_RETURN(config.ca_pem, ReadFile(folder + "/ca.crt"));
-  config.credentials = FileCredentials({.token_file = folder + "/token"});
+  config.credentials =
+      FileCredentials({.token_file = folder + "/token", .authority_file = folder + "/ca.crt"});
   RM_RETURN_IF_ERROR(config.credentials->Get().status());
   const auto ns = ReadFile(folder + "/namespace");
   if (ns.ok() && !ns->empty()) config.default_namespace = *ns;

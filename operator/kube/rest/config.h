@@ -58,8 +58,8 @@ absl::StatusOr<Config> LoadDefault(const ConfigSource& source);
 // One file and one of its contexts. Paths in the file are relative to its folder.
 absl::StatusOr<Config> LoadKubeconfig(const std::string& path, const std::string& context);
 
-// The pod's service account: $KUBERNETES_SERVICE_HOST (IPv6 too) and _PORT, the mounted authority,
-// and the mounted token, which is read again as the kubelet renews it. kNotFound outside of a pod.
+// The pod's service account: $KUBERNETES_SERVICE_HOST (IPv6 too) and _PORT, and the mounted
+// authority and token, which are read again as the kubelet renews them. kNotFound outside of a pod.
 absl::StatusOr<Config> LoadInCluster();
 
 }  // namespace ringmaster::kube::rest

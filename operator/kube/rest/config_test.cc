@@ -190,6 +190,7 @@ TEST_F(ConfigTest, ReadsAPodsServiceAccount) {
   EXPECT_EQ(config->ca_pem, "CA");
   EXPECT_EQ(config->default_namespace, "blue");
   EXPECT_EQ(config->credentials->Get()->bearer_token, "t1");
+  EXPECT_EQ(config->credentials->Get()->authority_pem, "CA");
   EXPECT_EQ(InClusterConfig("fd00::1", "443", (folder_ / "sa").string())->server,
             "https://[fd00::1]:443");
   EXPECT_FALSE(InClusterConfig("10.96.0.1", "443", (folder_ / "gone").string()).ok());

@@ -67,6 +67,7 @@ class Files : public CredentialSource {
     RM_RETURN_IF_ERROR(
         ReadInto(files_.client_certificate_file, credentials.client_certificate_pem));
     RM_RETURN_IF_ERROR(ReadInto(files_.client_key_file, credentials.client_key_pem));
+    RM_RETURN_IF_ERROR(ReadInto(files_.authority_file, credentials.authority_pem));
     TrimSpace(credentials.bearer_token);
     if (!files_.token_file.empty() && credentials.bearer_token.empty()) {
       return absl::UnauthenticatedError(fmt::format("credentials: {} is empty", files_.token_file));

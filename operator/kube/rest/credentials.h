@@ -19,11 +19,14 @@
 
 namespace ringmaster::kube::rest {
 
-// Each part may be empty. A certificate comes with its key; both are PEM text.
+// Each part may be empty. A certificate comes with its key; all but the token are PEM text.
 struct Credentials {
   std::string bearer_token;
   std::string client_certificate_pem;
   std::string client_key_pem;
+  // Whom to show them to, instead of Config::ca_pem: a pod's authority comes and is replaced with
+  // its token.
+  std::string authority_pem;
 
   friend bool operator==(const Credentials&, const Credentials&) = default;
 };
@@ -43,13 +46,14 @@ class CredentialSource {
 // Always the same.
 std::shared_ptr<CredentialSource> StaticCredentials(Credentials credentials);
 
-// A token in a file, and a certificate with its key in two, each read again when it is older than
-// `max_age` (what is left empty is not read): a kubelet, or a person, renews them in place. A file
-// that cannot be read for a moment leaves the last content in force.
+// A token in a file, a certificate with its key in two, and an authority, each read again when it
+// is older than `max_age` (what is left empty is not read): a kubelet, or a person, renews them in
+// place. A file that cannot be read for a moment leaves the last content in force.
 struct CredentialFiles {
   std::string token_file;
   std::string client_certificate_file;
   std::string client_key_file;
+  std::string authority_file;
   Credentials fixed;  // parts that are not in files
   std::chrono::seconds max_age{60};
 };

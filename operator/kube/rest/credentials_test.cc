@@ -61,6 +61,17 @@ TEST_F(CredentialsTest, ATokenFileIsReadAgainWhenItIsOld) {
   EXPECT_EQ(source->Get()->bearer_token, "two");
 }
 
+TEST_F(CredentialsTest, AnAuthorityIsReadAgainWithTheToken) {
+  Write("token", "one");
+  Write("ca.crt", "CA 1");
+  const auto source =
+      FileCredentials({.token_file = Path("token"), .authority_file = Path("ca.crt")}, clock_);
+  EXPECT_EQ(source->Get()->authority_pem, "CA 1");
+  Write("ca.crt", "CA 1 and CA 2");
+  clock_.Advance(61s);
+  EXPECT_EQ(source->Get()->authority_pem, "CA 1 and CA 2");
+}
+
 TEST_F(CredentialsTest, ARefusedTokenIsReadAgainAtOnce) {
   Write("token", "one");
   const auto source = FileCredentials({.token_file = Path("token")}, clock_);
