@@ -9,7 +9,9 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "common/certificate.h"
 #include "common/file.h"
+#include "common/temporary_folder.h"
 #include "operator/api/yaml.h"
 #include "operator/kube/conformance/client_conformance.h"
 #include "operator/kube/errors.h"
@@ -221,6 +223,88 @@ TEST_F(RestClusterTest, ListsInPagesAndWatchesWithinItsTime) {
   Must(client->Create(kLease, NewObject(kLease, {ns, "f"})));
   const auto next = Must(client->Watch(kLease, ns, {.resource_version = list.resource_version}));
   EXPECT_EQ(Name(*Must(next->Next(kPatience)).object), "f");
+}
+
+TEST_F(RestClusterTest, WhatABookmarkSaysIsWhereAWatchGoesOn) {
+  RealServer server;
+  const std::string ns = server.FreshNamespace();
+  const std::string other = server.FreshNamespace();
+  rest::RestOptions options;
+  options.watch_timeout = std::chrono::seconds(6);  // a bookmark comes shortly before its end
+  const auto client = Must(rest::RestClient::Connect(TestConfig(), options));
+  const std::string begin = Must(client->List(kLease, ns, {})).resource_version;
+  Must(client->Create(kLease, NewObject(kLease, {ns, "before"})));
+  const auto watch = Must(client->Watch(kLease, ns, {.resource_version = begin}));
+  EXPECT_EQ(Name(*Must(watch->Next(kPatience)).object), "before");
+  // Of these the watch says nothing, but that they were.
+  const std::string unseen =
+      ResourceVersion(Must(client->Create(kLease, NewObject(kLease, {other, "unseen"}))));
+  std::string version;
+  absl::StatusOr<WatchEvent> event = watch->Next(kPatience);
+  for (; event.ok(); event = watch->Next(kPatience)) {
+    ASSERT_EQ(event->type, WatchEventType::kBookmark);
+    version = ResourceVersion(*event->object);
+  }
+  EXPECT_TRUE(absl::IsUnavailable(event.status())) << event.status();
+  ASSERT_NE(version, "") << "no bookmark came";
+  EXPECT_GE(std::stoull(version), std::stoull(unseen));
+  Must(client->Create(kLease, NewObject(kLease, {ns, "after"})));
+  const auto next = Must(client->Watch(kLease, ns, {.resource_version = version}));
+  EXPECT_EQ(Name(*Must(next->Next(kPatience)).object), "after") << "nothing comes twice";
+}
+
+// Files that a test replaces, read again at each call.
+class RenewedFilesTest : public RestClusterTest {
+ protected:
+  std::string Write(const char* name, const std::string& text) const {
+    const auto path = folder_.path() / name;
+    EXPECT_TRUE(WriteFileAtomically(path, text).ok());
+    return path.string();
+  }
+  static absl::StatusCode ListLeases(rest::RestClient& client) {
+    return client.List(kLease, "default", {.limit = 1}).status().code();
+  }
+
+  const rest::Config admin_ = TestConfig();
+  const rest::Credentials real_ = Must(admin_.credentials->Get());
+  const TemporaryFolder folder_ = Must(TemporaryFolder::Make());
+};
+
+TEST_F(RenewedFilesTest, AnAuthorityThatIsReplacedIsTrustedByTheSameClient) {
+  rest::Config config = admin_;
+  config.credentials = rest::FileCredentials({.authority_file = Write("ca.crt", kStranger),
+                                              .fixed = real_,
+                                              .max_age = std::chrono::seconds(0)});
+  const auto client = Must(rest::RestClient::Connect(config, {}));
+  EXPECT_EQ(ListLeases(*client), absl::StatusCode::kUnauthenticated);
+  Write("ca.crt", kStranger + std::string("\n") + admin_.ca_pem);
+  EXPECT_EQ(ListLeases(*client), absl::StatusCode::kOk);
+  Write("ca.crt", kStranger);
+  EXPECT_EQ(ListLeases(*client), absl::StatusCode::kUnauthenticated);
+}
+
+TEST_F(RenewedFilesTest,
+       AClientCertificateThatIsReplacedIsShownByTheSameClientAndItsOpenWatchLives) {
+  const Certificate nobodys =
+      Must(SelfSignedCertificate("nobody", SystemClock().Now(), std::chrono::hours(1)));
+  rest::Config config = admin_;
+  config.credentials = rest::FileCredentials(
+      {.client_certificate_file = Write("tls.crt", real_.client_certificate_pem),
+       .client_key_file = Write("tls.key", real_.client_key_pem),
+       .max_age = std::chrono::seconds(0)});
+  const auto client = Must(rest::RestClient::Connect(config, {}));
+  RealServer server;
+  const std::string ns = server.FreshNamespace();
+  const std::string begin = Must(client->List(kLease, ns, {})).resource_version;
+  const auto watch = Must(client->Watch(kLease, ns, {.resource_version = begin}));
+  Write("tls.crt", nobodys.certificate_pem);
+  Write("tls.key", nobodys.key_pem);
+  EXPECT_EQ(ListLeases(*client), absl::StatusCode::kUnauthenticated);
+  Must(server.client().Create(kLease, NewObject(kLease, {ns, "seen"})));
+  EXPECT_EQ(Name(*Must(watch->Next(kPatience)).object), "seen");
+  Write("tls.crt", real_.client_certificate_pem);
+  Write("tls.key", real_.client_key_pem);
+  EXPECT_EQ(ListLeases(*client), absl::StatusCode::kOk);
 }
 
 }  // namespace
