@@ -67,14 +67,16 @@ class Worker {
   }
 
   void Dial(const std::string& address, const std::string& ca) {
-    stream_ = RendezvousStream::Dial(loop_, address, ca,
-                                     {[this](const ToWorker& message) { Take(message); },
-                                      [this] {
-                                        writing_ = false;
-                                        Pump();
-                                      },
-                                      [this](const absl::Status& status) { Ended(status); }});
-    Queue(hello_);
+    stream_ =
+        RendezvousStream::Dial(loop_, address, ca,
+                               {.connected = [this] { Queue(hello_); },
+                                .message = [this](const ToWorker& message) { Take(message); },
+                                .written =
+                                    [this] {
+                                      writing_ = false;
+                                      Pump();
+                                    },
+                                .ended = [this](const absl::Status& status) { Ended(status); }});
   }
 
   void Take(const ToWorker& message) {
