@@ -140,6 +140,7 @@ TEST_F(PodLogReaderTest, TimestampsAreShownOnRequestAndStrangeLinesAsTheyAre) {
 }
 
 TEST_F(PodLogReaderTest, PodThatIsGoneIsAnError) {
+  server_.Script({Answer(404, R"({"kind": "Status", "reason": "NotFound", "code": 404})")});
   PodLogReader reader(*client_, {"ml", "p"}, {});
   const absl::Status status = reader.Poll([](std::string_view) {});
   EXPECT_TRUE(absl::IsNotFound(status)) << status;

@@ -168,7 +168,9 @@ TEST_F(RelayedTlsTest, AByteThatIsChangedAnywhereChangesNoNumber) {
 TEST(TlsGroupTest, RanksOfWhichOneIsWithoutRefuseOneAnother) {
   for (const bool dialer_wants : {true, false}) {
     Group group(2, Wires::kTcp);
+    // Rank 0, which dials, cannot tell rank 1 why it does not come.
     group.options.operation_timeout = testing::kImpatience;
+    group.options.connect_timeout = testing::kImpatience;
     ++group.options.round;
     testing::RunThreads(2, [&](int rank) {
       CommunicatorOptions options = group.OptionsFor(rank);
