@@ -82,6 +82,7 @@ bool Link::QueueData(const FrameHeader& header, std::span<const std::byte> bytes
 }
 
 void Link::QueueControl(const FrameHeader& header, const std::string& text) {
+  if (left_) return;  // nobody is there to hear it, and its connection may be gone
   FrameHeader sized = header;
   const std::string body = text.substr(0, kMaxControlBytes);
   sized.length = body.size();

@@ -73,7 +73,7 @@ class Link {
   void Abandon();
 
   // Queues a frame; before there is a connection, too. `bytes` are not copied, unless they are all
-  // put into shared memory at once, which is what true says.
+  // put into shared memory at once, which is what true says. A peer that has left is told nothing.
   bool QueueData(const FrameHeader& header, std::span<const std::byte> bytes);
   void QueueControl(const FrameHeader& header, const std::string& text);
   // What an Arrival is made of. The number of the receive, from 1 in each operation.

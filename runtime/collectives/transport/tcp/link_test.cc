@@ -67,6 +67,16 @@ TEST_F(LinkTest, OwesAPeerThatHasLeftNoSignOfLife) {
   EXPECT_FALSE(link_.has_work());
 }
 
+// Who waits for several peers may ask for what one of them has left in shared memory long ago.
+TEST_F(LinkTest, TellsAPeerThatHasLeftNothing) {
+  SendTheLast();
+  ASSERT_TRUE(link_.Read(now_).ok());
+  peer_.Reset();
+  link_.QueueControl({.type = FrameType::kOperation}, "what it is waited for");
+  EXPECT_FALSE(link_.has_queued());
+  EXPECT_TRUE(link_.Write(now_).ok());
+}
+
 TEST_F(LinkTest, ASignOfLifeThatNobodyHearsIsNoLoss) {
   link_.QueueControl({.type = FrameType::kAlive}, "");
   SendTheLast();
