@@ -155,6 +155,18 @@ TEST(GroupTest, AGroupOutlivesTheCommunicatorThatMadeIt) {
   });
 }
 
+// Ranks 1 and 2 are at work together for that long.
+void WorkInAnotherGroup(Communicator& comm, milliseconds duration) {
+  const auto busy = Make(comm, {1, 2}, "busy");
+  const auto start = steady_clock::now();
+  std::vector<uint8_t> go_on = {1};
+  while (go_on[0] == 1) {
+    go_on[0] = steady_clock::now() - start < duration ? 1 : 0;
+    ASSERT_TRUE(busy->Broadcast(0, go_on, "work").ok()) << busy->status();
+    std::this_thread::sleep_for(milliseconds(5));
+  }
+}
+
 // Waiting long for a rank that is busy with others is not a deadlock.
 TEST(GroupTest, AMemberThatIsBusyInAnotherGroupIsWaitedFor) {
   Group group(3);
@@ -167,14 +179,7 @@ TEST(GroupTest, AMemberThatIsBusyInAnotherGroupIsWaitedFor) {
       EXPECT_TRUE(first->Barrier("at last").ok()) << first->status();
       return;
     }
-    const auto busy = Make(comm, {1, 2}, "busy");
-    const auto start = steady_clock::now();
-    std::vector<uint8_t> go_on = {1};
-    while (go_on[0] == 1) {
-      go_on[0] = steady_clock::now() - start < 5 * group.options.operation_timeout ? 1 : 0;
-      ASSERT_TRUE(busy->Broadcast(0, go_on, "work").ok()) << busy->status();
-      std::this_thread::sleep_for(milliseconds(5));
-    }
+    WorkInAnotherGroup(comm, 5 * group.options.operation_timeout);
     if (comm.rank() == 1) {
       EXPECT_TRUE(Make(comm, {0, 1}, "first")->Barrier("at last").ok()) << comm.status();
     }
@@ -192,14 +197,7 @@ TEST(GroupTest, AMemberThatIsBusyInAnotherGroupIsWaitedForWithALargeArray) {
       EXPECT_TRUE(comm.Send(1, large, "large").ok()) << comm.status();
       return;
     }
-    const auto busy = Make(comm, {1, 2}, "busy");
-    const auto start = steady_clock::now();
-    std::vector<uint8_t> go_on = {1};
-    while (go_on[0] == 1) {
-      go_on[0] = steady_clock::now() - start < 5 * group.options.operation_timeout ? 1 : 0;
-      ASSERT_TRUE(busy->Broadcast(0, go_on, "work").ok()) << busy->status();
-      std::this_thread::sleep_for(milliseconds(5));
-    }
+    WorkInAnotherGroup(comm, 5 * group.options.operation_timeout);
     if (comm.rank() == 2) return;
     EXPECT_TRUE(comm.Receive(0, large, "large").ok()) << comm.status();
     EXPECT_EQ(std::count(large.begin(), large.end(), 7), std::ssize(large));
