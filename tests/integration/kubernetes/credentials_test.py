@@ -162,6 +162,27 @@ class CredentialPlugin(CredentialsTest):
         log = operator.log.read_text(encoding="utf-8")
         self.assertNotIn("cannot take or renew the lease", log)
 
+    def test_one_may_give_a_certificate_instead_of_a_token(self):
+        view = json.loads(kubectl("config", "view", "--raw", "--minify", "--flatten", "-o", "json"))
+        person = view["users"][0]["user"]
+        if "client-certificate-data" not in person:
+            self.skipTest("who the cluster's kubeconfig names has no certificate that a plugin could print")
+        certificate, key = (base64.b64decode(person[f"client-{part}-data"]).decode() for part in ("certificate", "key"))
+        self.apply(job({"spec.suspend": True}))
+
+        def get(**status):
+            """`kubectl ringmaster get` at the API server itself: a proxy cannot pass a certificate on."""
+            self.write("answer", json.dumps({"apiVersion": API, "kind": "ExecCredential", "status": status}))
+            view["users"][0]["user"] = self.plugin("cat answer")
+            path = self.write("certificate.kubeconfig", json.dumps(view))
+            return self.outcome(self.command(path, "get", "--namespace", self.namespace))
+
+        code, output, errors = get(clientCertificateData=certificate, clientKeyData=key)
+        self.assertEqual((code, errors), (0, ""))
+        self.assertIn("digits", output)
+        self.assert_told(get(clientCertificateData=certificate), ["it printed a certificate without a key", "certificate.kubeconfig"])
+        self.assert_told(get(clientCertificateData=certificate, clientKeyData="no key"), ["certificate", "certificate.kubeconfig"])
+
     def test_one_that_fails_says_so_where_it_is_used_and_no_message_has_what_it_printed(self):
         kubeconfig = self.kubeconfig_for(self.plugin("echo secret; exec sleep 1000", "hangs"), "hangs.kubeconfig")
         hanging = self.command(kubeconfig, "get")
