@@ -113,6 +113,18 @@ ValueId MaxPoolOverlapping(CaseBuilder& b) {
 ValueId MaxPoolOverlappingWide(CaseBuilder& b) {
   return MaxPool2d(b.graph(), b.Distinct({1, 2, 8, 41}), {3, 3}, {{2, 2}, {1, 1}});
 }
+// Rows of twelve windows, of which eight are taken at once; nine of them.
+ValueId MaxPoolRowsOfTwelve(CaseBuilder& b) {
+  return MaxPool2d(b.graph(), b.Distinct({3, 1, 6, 24}), {2, 2}, kHalf);
+}
+ValueId MaxPoolOfRelu(CaseBuilder& b) {
+  return MaxPool2d(b.graph(), Relu(b.graph(), b.Distinct({2, 2, 7, 9})), {3, 3}, {{2, 2}, {1, 1}});
+}
+ValueId MaxPoolOfConvolution(CaseBuilder& b) {
+  Graph& g = b.graph();
+  return MaxPool2d(g, Conv2d(g, b.Var({2, 3, 6, 6}), b.Var({4, 3, 3, 3}), b.Var({4}), kSame3),
+                   {2, 2}, kHalf);
+}
 ValueId AvgPoolEven(CaseBuilder& b) {
   return AvgPool2d(b.graph(), b.Var({2, 3, 4, 6}), {2, 2}, kHalf);
 }
@@ -566,6 +578,9 @@ const std::vector<Case>& ConformanceCases() {
       {"MaxPoolEven", MaxPoolEven},
       {"MaxPoolWide", MaxPoolWide},
       {"MaxPoolRowsOfFour", MaxPoolRowsOfFour},
+      {"MaxPoolRowsOfTwelve", MaxPoolRowsOfTwelve},
+      {"MaxPoolOfRelu", MaxPoolOfRelu},
+      {"MaxPoolOfConvolution", MaxPoolOfConvolution},
       {"MaxPoolOverlapping", MaxPoolOverlapping},
       {"MaxPoolOverlappingWide", MaxPoolOverlappingWide},
       {"AvgPoolEven", AvgPoolEven},

@@ -8,6 +8,7 @@ Graph Optimise(const Graph& graph, const CompileOptions& options) {
     now = FoldConstants(now, options.kernels);
     now = Simplify(now);
     now = MergeEqualNodes(now);
+    now = DelayPoolGrads(now);
     now = FuseRelu(now);
   }
   if (options.kernels == kernels::Selection::kReference) return now;

@@ -26,6 +26,13 @@ Graph Simplify(const Graph& graph);
 // Independent of kernels.
 Graph MergeEqualNodes(const Graph& graph);
 
+// The gradient of a ReLU that is pooled, before that of the pooling instead of behind it, where
+// there are fewer pixels:
+//   max_pool2d_grad, relu_grad of the same image -> relu_grad of the pooled one, max_pool2d_grad
+// A pooled pixel is the one of its window that gets its gradient. Before FuseRelu. Independent of
+// kernels.
+Graph DelayPoolGrads(const Graph& graph);
+
 // ReLU, and the sum before it, in the pass over memory that the op before makes anyway; the same on
 // the way back from batch norm:
 //   conv2d, relu           -> conv2d {relu=1}

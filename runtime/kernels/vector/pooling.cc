@@ -34,11 +34,12 @@ struct Columns {
   __m256 left, right;
 };
 
-// Two times four neighbouring windows, whose results lie side by side: what the second four see of
-// a row begins `apart` floats behind what the first do.
+// Two times four neighbouring windows: what the second four see of a row begins `apart` floats
+// behind what the first do, and their results `results_apart`.
 class EightWindows {
  public:
-  explicit EightWindows(int64_t apart) : apart_(apart) {}
+  explicit EightWindows(int64_t apart = kLane, int64_t results_apart = kLane / 2)
+      : apart_(apart), results_apart_(results_apart) {}
 
   Columns Load(const float* row) const {
     const __m256 low = _mm256_loadu_ps(row), high = _mm256_loadu_ps(row + apart_);
@@ -48,11 +49,15 @@ class EightWindows {
     _mm256_storeu_ps(row, _mm256_unpacklo_ps(c.left, c.right));
     _mm256_storeu_ps(row + apart_, _mm256_unpackhi_ps(c.left, c.right));
   }
-  __m256 LoadEach(const float* from) const { return InOrder(_mm256_loadu_ps(from)); }
-  void StoreEach(float* to, __m256 values) const { _mm256_storeu_ps(to, InOrder(values)); }
+  __m256 LoadEach(const float* from) const {
+    return InOrder(_mm256_loadu2_m128(from + results_apart_, from));
+  }
+  void StoreEach(float* to, __m256 values) const {
+    _mm256_storeu2_m128(to + results_apart_, to, InOrder(values));
+  }
 
  private:
-  const int64_t apart_;
+  const int64_t apart_, results_apart_;
 };
 
 // Fewer neighbouring windows.
@@ -93,13 +98,16 @@ class TwoByTwo : public VectorPrimitive {
  protected:
   explicit TwoByTwo(const tensor::Shape& x) : rows_(x.Product(0, 3) / 2), width_(x.dim(3) / 2) {}
 
-  // Calls body(windows, row of the output, place in it) for all windows.
+  // Calls body(windows, row of the output, place in it) for all windows, each once: eights of a
+  // row, and what is left of it, which where that is four windows goes with those of the next row.
   template <typename Body>
   void ForWindows(const Body& body) const {
-    if (width_ >= kLane) return ForLongRows(body);
-    if (width_ == kLane / 2) return ForRowsOfFour(body);
-    device::ParallelFor(rows_, width_,
-                        [&](int64_t row) { body(FewWindows(width_), row, int64_t{0}); });
+    const int64_t whole = width_ / kLane * kLane, left = width_ - whole;
+    if (left == kLane / 2) return ForPairsOfRows(whole, body);
+    device::ParallelFor(rows_, width_, [&](int64_t row) {
+      ForEights(row, whole, body);
+      if (left > 0) body(FewWindows(left), row, whole);
+    });
   }
 
   // Of an output's place, in the input: the row above, and how far the one below is.
@@ -110,23 +118,23 @@ class TwoByTwo : public VectorPrimitive {
   const int64_t width_;  // of such a row
 
  private:
-  // The last eight of a row may begin among those before, and are made alike twice.
   template <typename Body>
-  void ForLongRows(const Body& body) const {
-    const EightWindows windows(kLane);
-    device::ParallelFor(rows_, width_, [&](int64_t row) {
-      const int64_t last = width_ - kLane;
-      for (int64_t place = 0; place < last; place += kLane) body(windows, row, place);
-      body(windows, row, last);
-    });
+  void ForEights(int64_t row, int64_t end, const Body& body) const {
+    for (int64_t place = 0; place < end; place += kLane) body(EightWindows(), row, place);
   }
 
   template <typename Body>
-  void ForRowsOfFour(const Body& body) const {
-    const EightWindows windows(2 * below());
-    device::ParallelFor(rows_ / 2, 2 * width_,
-                        [&](int64_t pair) { body(windows, 2 * pair, int64_t{0}); });
-    if (rows_ % 2 == 1) body(FewWindows(width_), rows_ - 1, int64_t{0});
+  void ForPairsOfRows(int64_t whole, const Body& body) const {
+    const EightWindows fours(2 * below(), width_);
+    device::ParallelFor(rows_ / 2, 2 * width_, [&](int64_t pair) {
+      const int64_t row = 2 * pair;
+      ForEights(row, whole, body);
+      ForEights(row + 1, whole, body);
+      body(fours, row, whole);
+    });
+    if (rows_ % 2 == 0) return;
+    ForEights(rows_ - 1, whole, body);
+    body(FewWindows(width_ - whole), rows_ - 1, whole);
   }
 };
 
@@ -147,6 +155,10 @@ class MaxPoolKernel : public TwoByTwo {
 class MaxPoolGradKernel : public TwoByTwo {
  public:
   explicit MaxPoolGradKernel(const NodeSpec& node) : TwoByTwo(node.inputs[0].shape) {}
+
+  // The image, a few windows at a time.
+  bool MayOverwrite(int input, int output) const override { return input == 0 && output == 0; }
+
   void Run(const Arguments& a) override {
     ForWindows([&](const auto& windows, int64_t row, int64_t place) {
       const float* x = a.in<float>(0) + Above(row, place);
