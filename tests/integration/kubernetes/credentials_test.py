@@ -181,7 +181,9 @@ class CredentialPlugin(CredentialsTest):
         self.assertEqual((code, errors), (0, ""))
         self.assertIn("digits", output)
         self.assert_told(get(clientCertificateData=certificate), ["it printed a certificate without a key", "certificate.kubeconfig"])
-        self.assert_told(get(clientCertificateData=certificate, clientKeyData="no key"), ["certificate", "certificate.kubeconfig"])
+        code, output, errors = get(clientCertificateData=certificate, clientKeyData="no key")
+        self.assertEqual((code, output), (65, ""))
+        self.assertRegex(errors, "certificate.kubeconfig, context .*: client key: ")
 
     def test_one_that_fails_says_so_where_it_is_used_and_no_message_has_what_it_printed(self):
         kubeconfig = self.kubeconfig_for(self.plugin("echo secret; exec sleep 1000", "hangs"), "hangs.kubeconfig")
