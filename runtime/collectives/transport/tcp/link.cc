@@ -95,9 +95,15 @@ bool Link::has_sends() const {
                                    [](const Outgoing& frame) { return !frame.control; });
 }
 
-short Link::interest() const {
+short Link::interest(bool reads_ahead) const {
   if (!attached()) return 0;
-  return static_cast<short>((held_back() || left_ ? 0 : POLLIN) | (has_queued() ? POLLOUT : 0));
+  short to_read = left_ ? 0 : POLLIN;
+  if (held_back() && (!reads_ahead || leaves_)) {
+    to_read = 0;
+  } else if (held_back() && !may_read_ahead()) {
+    to_read = POLLRDHUP;
+  }
+  return static_cast<short>(to_read | (has_queued() ? POLLOUT : 0));
 }
 
 absl::Status Link::Write(SteadyTime now) {
@@ -200,6 +206,7 @@ absl::Status Link::ReadControl(SteadyTime now, bool* would_block) {
   if (header_.type == FrameType::kGoodbye) {
     left_ = true;
     DropControl();
+    DropAhead();  // nothing follows it
   }
   return handler_->OnControl(peer_, header_, text_);
 }
@@ -254,14 +261,8 @@ absl::Status Link::Combine(Arrival& arrival, size_t until, SteadyTime now, bool*
 
 absl::Status Link::Receive(std::span<std::byte> into, size_t* done, SteadyTime now,
                            bool* would_block) {
-  const size_t before = *done;
-  const IoState state =
-      tls_ == nullptr ? ReceiveInto(fd_.get(), into, done) : tls_->Read(into, done);
-  // A record of TLS may come in many pieces: each is a sign of life.
-  const size_t came = tls_ == nullptr ? *done - before : tls_->TakeReceived();
-  if (came > 0) last_heard_ = now;
-  bytes_moved_ += came;
-  switch (state) {
+  if (!ahead_.empty()) TakeAhead(into, done);
+  switch (ReceiveFromSocket(into, done, now)) {
     case IoState::kComplete:
       return absl::OkStatus();
     case IoState::kWouldBlock:
@@ -273,6 +274,17 @@ absl::Status Link::Receive(std::span<std::byte> into, size_t* done, SteadyTime n
       return Broken();
   }
   return absl::InternalError("unknown state of a socket");
+}
+
+IoState Link::ReceiveFromSocket(std::span<std::byte> into, size_t* done, SteadyTime now) {
+  const size_t before = *done;
+  const IoState state =
+      tls_ == nullptr ? ReceiveInto(fd_.get(), into, done) : tls_->Read(into, done);
+  // A record of TLS may come in many pieces: each is a sign of life.
+  const size_t came = tls_ == nullptr ? *done - before : tls_->TakeReceived();
+  if (came > 0) last_heard_ = now;
+  bytes_moved_ += came;
+  return state;
 }
 
 absl::Status Link::Lost(const std::string& how) const {

@@ -4,9 +4,10 @@
 //
 // A link moves bytes and cuts them into frames; what a frame means is its handler's business. It
 // reads ahead by one header only (and what TLS reads at once, where the connection is encrypted):
-// data that no receive was posted for stays in the kernel, so a fast peer is held back by TCP. One
-// thread. All statuses are about the peer ("closed the connection ..."), for the caller to put a
-// name before.
+// data that no receive was posted for stays in the kernel, so a fast peer is held back by TCP. Who
+// waits for long reads further ahead, up to a bound, to hear why the round ends (link_ahead.cc).
+// One thread. All statuses are about the peer ("closed the connection ..."), for the caller to put
+// a name before.
 #ifndef RINGMASTER_RUNTIME_COLLECTIVES_TRANSPORT_TCP_LINK_H_
 #define RINGMASTER_RUNTIME_COLLECTIVES_TRANSPORT_TCP_LINK_H_
 
@@ -45,6 +46,8 @@ enum class Path { kUnsettled, kTcp, kSharedMemory };
 class Link {
  public:
   static constexpr size_t kGulpBytes = 256 * 1024;
+  // What is read ahead, as long as the peer is there.
+  static constexpr size_t kMostAheadBytes = size_t{4} << 20;
 
   // `handler` must outlive the link.
   Link(int peer, FrameHandler* handler);
@@ -99,6 +102,12 @@ class Link {
   absl::Status Write(SteadyTime now);
   absl::Status Read(SteadyTime now);
 
+  // Reads beyond the data that waits for its receive, which must hold the peer back: up to
+  // kMostAheadBytes, or `all` that has come, as where the peer has closed the connection. Only an
+  // abort goes to the handler out of its turn; the rest waits for Read. An end of the connection
+  // without a goodbye before it is an error.
+  absl::Status ReadAhead(SteadyTime now, bool all);
+
   // The same for the shared memory, which the path must be; no system calls, no look at the clock.
   // True: something moved.
   absl::StatusOr<bool> MoveShared();
@@ -107,21 +116,27 @@ class Link {
   // Books what moved since the last time.
   void NoteShared(SteadyTime now);
 
-  // What to poll for; nothing (0) while a data frame waits for its receive.
-  short interest() const;
+  // What to poll for. While a data frame waits for its receive there is nothing to be read, unless
+  // it is to be read ahead; where there is no room for more, only that the peer ends is news.
+  short interest(bool reads_ahead) const;
 
   // A data frame whose header was read early has its receive now: Read goes on without any new byte
-  // (the payload may be empty). Or TLS may have read more than it was asked for: together with the
-  // end of its handshake, or with the last bytes of a gulp.
-  bool unblocked() const { return unread_ || (awaits_receive() && !posted_.empty()); }
+  // (the payload may be empty), or with those that were read ahead. Or TLS may have read more than
+  // it was asked for: together with the end of its handshake, or with the last bytes of a gulp.
+  bool unblocked() const {
+    return unread_ || ((awaits_receive() || !ahead_.empty()) && !held_back());
+  }
   // The peer has sent more than this rank has asked for, so nothing further is read from it.
   bool held_back() const { return awaits_receive() && posted_.empty(); }
+  // There is room to hear whatever a peer that is held back says next.
+  bool may_read_ahead() const { return !leaves_ && ahead_.size() - taken_ < kMostAheadBytes; }
 
   SteadyTime last_heard() const { return last_heard_; }        // any byte came, or reading went on
   SteadyTime last_progress() const { return last_progress_; }  // a byte of data came or went
   uint64_t bytes_sent() const { return bytes_sent_; }
   uint64_t bytes_received() const { return bytes_received_; }
-  // Through the socket in both directions, headers and control frames included.
+  // Through the socket in both directions, headers and control frames included; what was read ahead
+  // again when it is taken.
   uint64_t bytes_moved() const { return bytes_moved_; }
 
   // Nothing of what was queued is under way any more: the peer's kernel has all of it, or nobody is
@@ -168,6 +183,10 @@ class Link {
   absl::Status ReadData(SteadyTime now, uint64_t most, bool* would_block);
   absl::Status Combine(Arrival& arrival, size_t until, SteadyTime now, bool* would_block);
   absl::Status Receive(std::span<std::byte> into, size_t* done, SteadyTime now, bool* would_block);
+  IoState ReceiveFromSocket(std::span<std::byte> into, size_t* done, SteadyTime now);
+  void TakeAhead(std::span<std::byte> into, size_t* done);
+  void DropAhead();
+  absl::Status ScanAhead();
   absl::Status Lost(const std::string& how) const;
   // From errno, and TLS where it knows more.
   absl::Status Broken() const;
@@ -202,6 +221,11 @@ class Link {
   bool matched_ = false;  // the data frame has met its receive
   size_t done_ = 0;       // bytes of the header, or of the payload
   std::string text_;
+
+  std::vector<std::byte> ahead_;  // read ahead: the payload of header_, whole frames, part of one
+  size_t taken_ = 0;              // of it, from the front; less than all, or nothing is there
+  size_t scanned_ = 0;            // where in it the first header begins that nobody has looked at
+  bool leaves_ = false;           // it ends with the peer's goodbye
 
   SteadyTime last_heard_{};
   SteadyTime last_progress_{};

@@ -273,13 +273,13 @@ TEST(EncryptedLinkTest, HasWorkUntilTheSocketHasTakenWhatIsEncrypted) {
     if (state == IoState::kComplete) break;
     ASSERT_EQ(state, IoState::kWouldBlock) << pair.acceptor.tls->error();
     ASSERT_TRUE(link.has_work());
-    EXPECT_TRUE(link.interest() & POLLOUT);
+    EXPECT_TRUE(link.interest(false) & POLLOUT);
     EXPECT_FALSE(link.Delivered(now));  // which writes
   }
   ASSERT_TRUE(link.Write(now).ok());
   EXPECT_FALSE(link.has_work());
   EXPECT_FALSE(link.has_queued());
-  EXPECT_FALSE(link.interest() & POLLOUT);
+  EXPECT_FALSE(link.interest(false) & POLLOUT);
 }
 
 TEST(EncryptedLinkTest, DataThatNobodyTakesIsLostAndASignOfLifeIsNot) {

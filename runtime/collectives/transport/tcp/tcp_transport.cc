@@ -394,6 +394,8 @@ absl::Status TcpTransport::Poll(bool may_sleep) {
 int TcpTransport::PreparePoll(SteadyTime now) {
   SteadyTime next = waits_long_ ? next_alive_ : std::min(next_alive_, begun_ + kLongWait);
   next = std::min(next, next_question_);
+  reads_ahead_from_ = LastMove() + kLongWait;
+  const bool reads_ahead = now >= reads_ahead_from_;
   polled_.clear();
   for (const auto& p : peers_) {
     pollfd entry{-1, 0, 0};
@@ -401,10 +403,11 @@ int TcpTransport::PreparePoll(SteadyTime now) {
       entry = p->dialer->Interest();
       next = std::min(next, p->dialer->wake_at());
     } else if (p != nullptr) {
-      entry.events = p->link.interest();
+      entry.events = p->link.interest(reads_ahead);
       if (entry.events != 0) entry.fd = p->link.fd();
       // These need no event: they go on, or fail, at once.
       if (p->link.unblocked() || (p->link.left() && p->link.has_work())) next = now;
+      if (p->link.held_back() && !reads_ahead) next = std::min(next, reads_ahead_from_);
     }
     polled_.push_back(entry);
   }
@@ -428,8 +431,11 @@ absl::Status TcpTransport::AdvancePeer(int rank, short events, SteadyTime now) {
   if (p.link.left() && p.link.has_work()) {
     return absl::UnavailableError("has left the round");
   }
-  const bool readable = (events & (POLLIN | POLLHUP | POLLERR)) != 0;
+  const bool ended = (events & (POLLRDHUP | POLLHUP | POLLERR)) != 0;
+  const bool readable = (events & POLLIN) != 0 || ended;
   if (readable || p.link.unblocked()) RM_RETURN_IF_ERROR(p.link.Read(now));
+  if (p.link.held_back() && now >= reads_ahead_from_)
+    RM_RETURN_IF_ERROR(p.link.ReadAhead(now, ended));
   if ((events & POLLOUT) != 0) RM_RETURN_IF_ERROR(p.link.Write(now));
   return absl::OkStatus();
 }

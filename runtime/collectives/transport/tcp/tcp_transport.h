@@ -11,6 +11,10 @@
 // sender, or anybody whom it waits for, last moved data: a rank may well wait for one that is busy
 // with others in another group.
 //
+// A peer that sends what nobody asks for yet is held back by TCP, and so is what it says after
+// that. Who has moved no data for a hundredth of a second therefore reads ahead of what was asked
+// for, up to a bound: an abort and a death are noticed there, too.
+//
 // Who diverged: each pair of ranks counts the operations in which both take part, whatever groups
 // they belong to. Frames carry that number and the operation's hash; the same number with another
 // hash is a divergence. Before its first data for a peer in an operation a rank describes the
@@ -178,6 +182,7 @@ class TcpTransport final : public Transport, private FrameHandler, private Round
   std::chrono::milliseconds AlivePeriod() const;
   void AnnounceWaiting(SteadyTime now);
   void SayAlive(SteadyTime now);
+  SteadyTime LastMove() const;  // of data, by this rank in this operation
   SteadyTime LatestProgress() const;
   absl::Status CheckPatience(SteadyTime now);
   void AwaitDelivery();
@@ -212,9 +217,10 @@ class TcpTransport final : public Transport, private FrameHandler, private Round
   std::string operation_name_;
   std::string group_name_;
   SteadyTime begun_{};
-  SteadyTime next_alive_{};  // runs on between operations: many short ones are no silence
-  bool waits_long_ = false;  // whom it waits for is told what for
-  SteadyTime elsewhere_{};   // when something moved that this rank waited for beside the wires
+  SteadyTime next_alive_{};        // runs on between operations: many short ones are no silence
+  bool waits_long_ = false;        // whom it waits for is told what for
+  SteadyTime reads_ahead_from_{};  // when it listens to those whose data it has not asked for
+  SteadyTime elsewhere_{};  // when something moved that this rank waited for beside the wires
   // What Wait waits for; peer -1: everything posted, as Finish does; this rank: nothing, in Look.
   Receipt awaited_{.peer = -1};
   uint64_t waits_ = 0;          // calls of any of them so far

@@ -116,10 +116,13 @@ void TcpTransport::ListenForCause() {
     polled_.clear();
     bool more = false;  // to be read, of which no event tells
     for (const auto& p : peers_) {
-      if (p == nullptr || !p->link.attached() || p->link.left() || p->link.held_back()) continue;
+      if (p == nullptr || !p->link.attached() || p->link.left()) continue;
+      absl::Status status = p->link.Read(now);
+      if (status.ok() && p->link.held_back()) status = p->link.ReadAhead(now, /*all=*/false);
       // One that is broken has nothing to tell; what else it is accused of is a cause, too.
-      if (!p->link.Read(now).ok()) continue;
-      if (p->link.attached() && !p->link.held_back()) polled_.push_back({p->link.fd(), POLLIN, 0});
+      if (!status.ok()) continue;
+      if ((p->link.interest(/*reads_ahead=*/true) & POLLIN) != 0)
+        polled_.push_back({p->link.fd(), POLLIN, 0});
       more = more || p->link.unblocked();
     }
     if (failed_.load(std::memory_order_acquire) || polled_.empty()) return;
@@ -163,12 +166,18 @@ void TcpTransport::SayAlive(SteadyTime now) {
   }
 }
 
-SteadyTime TcpTransport::LatestProgress() const {
-  SteadyTime latest = std::max(begun_, elsewhere_);
+SteadyTime TcpTransport::LastMove() const {
+  SteadyTime last = begun_;
   for (const auto& p : peers_) {
-    if (p == nullptr) continue;
-    latest = std::max(latest, p->link.last_progress());
-    if (p->link.has_work()) latest = std::max(latest, p->progress);
+    if (p != nullptr) last = std::max(last, p->link.last_progress());
+  }
+  return last;
+}
+
+SteadyTime TcpTransport::LatestProgress() const {
+  SteadyTime latest = std::max(LastMove(), elsewhere_);
+  for (const auto& p : peers_) {
+    if (p != nullptr && p->link.has_work()) latest = std::max(latest, p->progress);
   }
   return latest;
 }
@@ -183,7 +192,8 @@ absl::Status TcpTransport::CheckPatience(SteadyTime now) {
     if (!p.link.attached()) elsewhere_ = now;
     if (p.dialer != nullptr) continue;
     waited_for = rank;
-    if (p.link.held_back()) continue;  // whatever it says waits behind data that it sent early
+    // Whatever it says waits behind data that it sent early, unless that is read ahead.
+    if (p.link.held_back() && (now < reads_ahead_from_ || !p.link.may_read_ahead())) continue;
     const auto silence = now - std::max(begun_, p.link.last_heard());
     // One that has yet to connect is not in the round, or is at work before it comes to this rank.
     const milliseconds patience =

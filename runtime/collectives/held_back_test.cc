@@ -1,0 +1,175 @@
+// What a rank hears of a peer whose data it has not asked for yet: that the peer aborts, dies or is
+// stopped, although word of it lies behind that data.
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <future>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "runtime/collectives/communicator.h"
+#include "runtime/collectives/operation.h"
+#include "runtime/collectives/testing/group.h"
+#include "runtime/collectives/testing/relay.h"
+#include "runtime/collectives/transport/transport.h"
+
+namespace ringmaster::collectives {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+using ::testing::AllOf;
+using testing::Group;
+using ::testing::HasSubstr;
+using testing::Relay;
+using testing::Wires;
+
+// What is sent early, which a connection takes without being read.
+constexpr size_t kEarly = 1000;
+
+// Waits until what was sent early has come through.
+void AwaitEarly(const Relay& relay) {
+  const auto deadline = steady_clock::now() + testing::kPatience;
+  while (relay.bytes() < kEarly * sizeof(float) && steady_clock::now() < deadline)
+    std::this_thread::yield();
+}
+
+// Rank 0 sends to rank 1, which waits for rank 2, which is in the round and does nothing.
+class HeldBackTest : public ::testing::TestWithParam<Wires> {
+ protected:
+  // What rank 0 does when rank 1 waits and has its data before it: a Send returns when the
+  // connection has taken all of it, which is made by a rank that waits in an operation. The status
+  // of rank 1.
+  absl::Status Play(const std::function<void(Communicator&)>& after) {
+    ++group_.options.round;
+    std::promise<void> over;
+    std::shared_future<void> is_over = over.get_future().share();
+    absl::Status status;
+    testing::RunThreads(3, [&](int rank) {
+      CommunicatorOptions options = group_.OptionsFor(rank);
+      if (!door_.empty() && rank == 0) options.members[1].address = door_;
+      auto created = Communicator::Create(options, group_.listener(rank));
+      ASSERT_TRUE(created.ok()) << created.status();
+      Communicator& comm = **created;
+      std::vector<float> data(kEarly, 1.0f);
+      if (rank == 0) {
+        EXPECT_TRUE(comm.Send(1, data, "early").ok()) << comm.status();
+        after(comm);
+      }
+      if (rank == 1) {
+        status = comm.Receive(2, data, "late");
+        ended_ = steady_clock::now();
+        suspect_ = comm.suspect();
+        over.set_value();
+      }
+      is_over.wait_for(2 * testing::kPatience);
+    });
+    return status;
+  }
+
+  Group group_{3, GetParam()};
+  std::string door_;  // of rank 1, for rank 0
+  steady_clock::time_point ended_;
+  int suspect_ = -1;
+};
+
+INSTANTIATE_TEST_SUITE_P(Wires, HeldBackTest, ::testing::Values(Wires::kTcp, Wires::kTls),
+                         [](const auto& wires) { return testing::NameOf(wires.param); });
+
+TEST_P(HeldBackTest, APeerThatAbortsIsHeardWithin100Milliseconds) {
+  constexpr int kTrials = 9;
+  std::vector<steady_clock::duration> latencies;
+  for (int trial = 0; trial < kTrials; ++trial) {
+    steady_clock::time_point aborted;
+    const absl::Status status = Play([&](Communicator& comm) {
+      aborted = steady_clock::now();
+      comm.Abort("drain");
+    });
+    ASSERT_EQ(status.code(), absl::StatusCode::kAborted) << status;
+    EXPECT_THAT(Message(status), HasSubstr("rank 0 aborted the round: drain"));
+    latencies.push_back(ended_ - aborted);
+  }
+  const auto median = latencies.begin() + kTrials / 2;
+  std::nth_element(latencies.begin(), median, latencies.end());
+  EXPECT_LT(*median, milliseconds(100));
+}
+
+TEST_P(HeldBackTest, APeerThatDiesIsNamedBeforeAnyTimeOut) {
+  Relay relay;
+  door_ = relay.Open(group_.options.members[1].address);
+  const absl::Status status = Play([&](Communicator&) {
+    AwaitEarly(relay);
+    relay.Reset();
+  });
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << status;
+  EXPECT_THAT(Message(status), HasSubstr("rank 0 ("));
+  EXPECT_EQ(suspect_, 0);
+}
+
+// Ranks 0 to 2 of an allreduce that waits for rank 3: rank 2 has not asked yet for what rank 0 has
+// sent it, and hears of no other that fails.
+TEST(HeldBackDoublingTest, AnAbortReachesARankThatWaitsForTheLastOfFour) {
+  Group group(4, Wires::kTcp);
+  group.options.algorithm = Algorithm::kDoubling;
+  ++group.options.round;
+  Relay relay;
+  const std::string door = relay.Open(group.options.members[2].address);
+  std::atomic<int> left = 3;
+  std::promise<void> over;
+  std::shared_future<void> is_over = over.get_future().share();
+  testing::RunThreads(4, [&](int rank) {
+    CommunicatorOptions options = group.OptionsFor(rank);
+    if (rank == 0) options.members[2].address = door;
+    const auto created = Communicator::Create(options, group.listener(rank));
+    ASSERT_TRUE(created.ok()) << created.status();
+    Communicator& comm = **created;
+    if (rank < 3) {
+      std::thread aborter;
+      if (rank == 0) {
+        aborter = std::thread([&] {
+          AwaitEarly(relay);
+          comm.Abort("drain");
+        });
+      }
+      std::vector<float> data(kEarly, 1.0f);
+      const absl::Status status = comm.Allreduce(Reduction::kSum, data, data, "gradient");
+      EXPECT_THAT(Message(status), HasSubstr("rank 0 aborted the round: drain")) << "rank " << rank;
+      if (aborter.joinable()) aborter.join();
+      if (--left == 0) over.set_value();
+    }
+    is_over.wait_for(2 * testing::kPatience);
+  });
+}
+
+// Rank 1 sends what rank 0 never asks for, and has not asked for what that has sent.
+TEST(HeldBackSilenceTest, APeerThatSaysNothingMoreIsNamedAfterOneTimeOut) {
+  constexpr size_t kMoreThanIsUnderWay = size_t{24} << 20;
+  Group group(2, Wires::kTcp);
+  group.options.operation_timeout = testing::kImpatience;
+  std::promise<void> over;
+  group.Run([&](Communicator& comm) {
+    const bool is_first = comm.rank() == 0;
+    const std::vector<std::byte> data(is_first ? kEarly : kMoreThanIsUnderWay);
+    const absl::Status status = comm.Run(Operation(), [&](Transport& transport) {
+      transport.PostSend(1 - comm.rank(), data);
+      return transport.Finish();
+    });
+    if (is_first) {
+      over.get_future().wait_for(testing::kPatience);
+      return;
+    }
+    EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded) << status;
+    EXPECT_THAT(Message(status), AllOf(HasSubstr("rank 0 ("), HasSubstr("silent")));
+    EXPECT_EQ(comm.suspect(), 0);
+    over.set_value();
+  });
+}
+
+}  // namespace
+}  // namespace ringmaster::collectives

@@ -1,0 +1,71 @@
+// What a link reads before anybody asks for it: while a rank waits for long, a peer that it holds
+// back may have failed, and says so behind the data that it sent before.
+#include <algorithm>
+#include <cstring>
+
+#include "common/status.h"
+#include "runtime/collectives/transport/tcp/link.h"
+
+namespace ringmaster::collectives::tcp {
+namespace {
+
+constexpr size_t kReadBytes = 64 * 1024;
+
+}  // namespace
+
+// Where the peer is gone, what the kernel still has of it bounds `all`.
+absl::Status Link::ReadAhead(SteadyTime now, bool all) {
+  if (ahead_.empty()) scanned_ = header_.length;
+  ahead_.erase(ahead_.begin(), ahead_.begin() + static_cast<ptrdiff_t>(taken_));
+  scanned_ -= taken_;
+  taken_ = 0;
+  while (may_read_ahead() || (all && !leaves_)) {
+    const size_t before = ahead_.size();
+    size_t done = before;
+    ahead_.resize(before + kReadBytes);
+    const IoState state = ReceiveFromSocket(ahead_, &done, now);
+    const absl::Status broken = state == IoState::kFailed ? Broken() : Lost("it ended");
+    ahead_.resize(done);
+    // What the peer said last tells more than that it is gone.
+    RM_RETURN_IF_ERROR(ScanAhead());
+    if (state == IoState::kWouldBlock || leaves_) return absl::OkStatus();
+    if (state != IoState::kComplete) return broken;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Link::ScanAhead() {
+  FrameHeaderBytes bytes;
+  while (scanned_ + bytes.size() <= ahead_.size()) {
+    const std::byte* const frame = ahead_.data() + scanned_;
+    std::copy_n(frame, bytes.size(), bytes.begin());
+    RM_ASSIGN_OR_RETURN(const FrameHeader header, DecodeFrameHeader(bytes));
+    const size_t end = scanned_ + bytes.size() + header.length;
+    if (header.type == FrameType::kAbort) {
+      if (end > ahead_.size()) return absl::OkStatus();  // the rest is on its way
+      const auto* const text = reinterpret_cast<const char*>(frame + bytes.size());
+      return handler_->OnControl(peer_, header, std::string(text, header.length));
+    }
+    scanned_ = end;
+    leaves_ = header.type == FrameType::kGoodbye;
+    if (leaves_) return absl::OkStatus();
+  }
+  return absl::OkStatus();
+}
+
+void Link::TakeAhead(std::span<std::byte> into, size_t* done) {
+  const size_t bytes = std::min(into.size() - *done, ahead_.size() - taken_);
+  if (bytes == 0) return;
+  std::memcpy(into.data() + *done, ahead_.data() + taken_, bytes);
+  *done += bytes;
+  taken_ += bytes;
+  bytes_moved_ += bytes;
+  if (taken_ == ahead_.size()) DropAhead();
+}
+
+void Link::DropAhead() {
+  ahead_ = {};
+  taken_ = 0;
+}
+
+}  // namespace ringmaster::collectives::tcp
