@@ -8,12 +8,16 @@
 
 #include <gtest/gtest.h>
 
+#include "common/status.h"
+#include "runtime/collectives/reduce.h"
+#include "runtime/collectives/selector.h"
 #include "runtime/collectives/testing/simulated_network.h"
 
 namespace ringmaster::collectives {
 namespace {
 
 using testing::Growth;
+using testing::MapOf;
 using testing::MeasureGrowth;
 using testing::SimulatedNetwork;
 
@@ -78,6 +82,37 @@ TEST(GrowthTest, TwoLevelsFollowItAndBeatTheFlatRingWithSeveralRanksANode) {
     EXPECT_LT(MeasureGrowth(Algorithm::kTwoLevel, shape, 64 << 10).simulated,
               MeasureGrowth(Algorithm::kRing, shape, 64 << 10).simulated)
         << nodes << " nodes";
+  }
+}
+
+// Links of one speed in the nodes and between them: one level after the other would take the sum of
+// both, side by side they take no longer than the slower but for one chunk's way through all of it.
+TEST(GrowthTest, TheLevelsOfATwoLevelAllreduceOverlap) {
+  constexpr size_t kSegment = 64 << 10;
+  constexpr LinkCost kFree;
+  constexpr LinkCost kLink{1e-6, 0.3e-6, 1e-9};
+  const CostModel both{.within = kLink, .between = kLink, .gamma = 0};
+  for (const int nodes : {2, 4}) {
+    const Shape shape{2 * nodes, nodes};
+    const Selector selector(MapOf(shape), both, kSegment, Algorithm::kTwoLevel);
+    const size_t chunk = TwoLevelChunkBytes(nodes, shape.per_node(), kSegment);
+    const size_t all = 32 * chunk;
+    const Method method = selector.For(OperationKind::kAllreduce, all);
+    const auto seconds = [&](const LinkCost& within, const LinkCost& between, size_t bytes) {
+      SimulatedNetwork network(selector.nodes(), {.within = within, .between = between});
+      return network.Run([&](Transport& transport) -> absl::Status {
+        const std::vector<float> in(bytes / sizeof(float), 1.0f);
+        std::vector<float> out(in.size());
+        RM_RETURN_IF_ERROR(Allreduce(transport, method, Reduction::kSum, in, out));
+        return transport.Finish();
+      });
+    };
+    const double inside = seconds(kLink, kFree, all);
+    const double between = seconds(kFree, kLink, all);
+    const double together = seconds(kLink, kLink, all);
+    const double fill = seconds(kLink, kLink, chunk);
+    EXPECT_LT(together, 1.05 * std::max(inside, between) + fill) << nodes << " nodes";
+    EXPECT_LT(together, 0.7 * (inside + between)) << nodes << " nodes";
   }
 }
 

@@ -44,14 +44,14 @@ namespace {
 
 constexpr size_t kSegmentBytes = 256 * 1024;
 
+}  // namespace
+
 NodeMap MapOf(Shape shape) {
   std::vector<std::string> machines;
   for (int rank = 0; rank < shape.world; ++rank)
     machines.push_back(fmt::format("node {}", rank / shape.per_node()));
   return NodeMap(machines);
 }
-
-}  // namespace
 
 Growth MeasureGrowth(Algorithm algorithm, Shape shape, size_t bytes) {
   const CostModel model;

@@ -6,8 +6,11 @@
 
 #include "runtime/collectives/algorithm.h"
 #include "runtime/collectives/cost_model.h"
+#include "runtime/collectives/node_map.h"
 
 namespace ringmaster::collectives::testing {
+
+NodeMap MapOf(Shape shape);
 
 struct Growth {
   double predicted = 0;      // seconds, by the cost model
