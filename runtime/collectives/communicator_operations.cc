@@ -1,4 +1,5 @@
 // The operations of a Communicator: what must agree, checked here first, then between the ranks.
+// Guarded, as their notes and lists take memory before they run.
 #include <array>
 #include <functional>
 #include <numeric>
@@ -129,165 +130,184 @@ absl::Status Communicator::CheckParts(std::span<const size_t> counts, size_t min
 
 absl::Status Communicator::Allreduce(Reduction reduction, ConstElements in, Elements out,
                                      std::string_view name) {
-  RM_RETURN_IF_ERROR(SameType(name, in, out));
-  RM_RETURN_IF_ERROR(Mismatch(name, "the length of the result is", out.count(), in.count()));
-  RM_RETURN_IF_ERROR(Overlap(name, in, out));
-  const Method method = MethodFor(OperationKind::kAllreduce, reduction, in);
-  const Operation operation{OperationKind::kAllreduce,   in.type(), in.count(),
-                            DetailOf(reduction, method), name,      NoteOf(reduction, method)};
-  return Run(operation,
-             [&](Transport& t) { return collectives::Allreduce(t, method, reduction, in, out); });
+  return Guard(name, [&]() -> absl::Status {
+    RM_RETURN_IF_ERROR(SameType(name, in, out));
+    RM_RETURN_IF_ERROR(Mismatch(name, "the length of the result is", out.count(), in.count()));
+    RM_RETURN_IF_ERROR(Overlap(name, in, out));
+    const Method method = MethodFor(OperationKind::kAllreduce, reduction, in);
+    const Operation operation{OperationKind::kAllreduce,   in.type(), in.count(),
+                              DetailOf(reduction, method), name,      NoteOf(reduction, method)};
+    return Run(operation,
+               [&](Transport& t) { return collectives::Allreduce(t, method, reduction, in, out); });
+  });
 }
 
 absl::Status Communicator::ReduceScatter(Reduction reduction, ConstElements in,
                                          std::span<const size_t> counts, Elements out,
                                          std::string_view name) {
-  RM_RETURN_IF_ERROR(SameType(name, in, out));
-  RM_RETURN_IF_ERROR(CheckParts(counts, out.count(), in.count(), name));
-  const ConstElements part =
-      in.Slice(Total(counts.first(static_cast<size_t>(rank()))), out.count());
-  if (part.data() != out.data()) RM_RETURN_IF_ERROR(Overlap(name, in, out));
-  const Method method = MethodFor(OperationKind::kReduceScatter, reduction, in);
-  const auto code = static_cast<uint64_t>(reduction);
-  const Operation operation{OperationKind::kReduceScatter, in.type(), in.count(),
-                            HashOf(counts, code),          name,      NameOf(reduction)};
-  return Run(operation, [&](Transport& t) {
-    return collectives::ReduceScatter(t, method, reduction, in, counts, out);
+  return Guard(name, [&]() -> absl::Status {
+    RM_RETURN_IF_ERROR(SameType(name, in, out));
+    RM_RETURN_IF_ERROR(CheckParts(counts, out.count(), in.count(), name));
+    const ConstElements part =
+        in.Slice(Total(counts.first(static_cast<size_t>(rank()))), out.count());
+    if (part.data() != out.data()) RM_RETURN_IF_ERROR(Overlap(name, in, out));
+    const Method method = MethodFor(OperationKind::kReduceScatter, reduction, in);
+    const auto code = static_cast<uint64_t>(reduction);
+    const Operation operation{OperationKind::kReduceScatter, in.type(), in.count(),
+                              HashOf(counts, code),          name,      NameOf(reduction)};
+    return Run(operation, [&](Transport& t) {
+      return collectives::ReduceScatter(t, method, reduction, in, counts, out);
+    });
   });
 }
 
 absl::Status Communicator::Reduce(Reduction reduction, int root, ConstElements in, Elements out,
                                   std::string_view name) {
-  RM_RETURN_IF_ERROR(CheckRoot(root, name));
-  if (rank() == root) {
-    RM_RETURN_IF_ERROR(SameType(name, in, out));
-    RM_RETURN_IF_ERROR(Mismatch(name, "the length of the result is", out.count(), in.count()));
-    RM_RETURN_IF_ERROR(Overlap(name, in, out));
-  }
-  const Method method = MethodFor(OperationKind::kReduce, reduction, in);
-  const uint64_t detail = static_cast<uint64_t>(root) << 16 | DetailOf(reduction, method);
-  const Operation operation{OperationKind::kReduce,
-                            in.type(),
-                            in.count(),
-                            detail,
-                            name,
-                            fmt::format("{} {}", NoteOf(reduction, method), ToRoot(root))};
-  return Run(operation, [&](Transport& t) {
-    return collectives::Reduce(t, method, reduction, root, in, out);
+  return Guard(name, [&]() -> absl::Status {
+    RM_RETURN_IF_ERROR(CheckRoot(root, name));
+    if (rank() == root) {
+      RM_RETURN_IF_ERROR(SameType(name, in, out));
+      RM_RETURN_IF_ERROR(Mismatch(name, "the length of the result is", out.count(), in.count()));
+      RM_RETURN_IF_ERROR(Overlap(name, in, out));
+    }
+    const Method method = MethodFor(OperationKind::kReduce, reduction, in);
+    const uint64_t detail = static_cast<uint64_t>(root) << 16 | DetailOf(reduction, method);
+    const Operation operation{OperationKind::kReduce,
+                              in.type(),
+                              in.count(),
+                              detail,
+                              name,
+                              fmt::format("{} {}", NoteOf(reduction, method), ToRoot(root))};
+    return Run(operation, [&](Transport& t) {
+      return collectives::Reduce(t, method, reduction, root, in, out);
+    });
   });
 }
 
 absl::Status Communicator::Broadcast(int root, Elements data, std::string_view name) {
-  RM_RETURN_IF_ERROR(CheckRoot(root, name));
-  const Method method = MethodFor(OperationKind::kBroadcast, data.bytes().size());
-  const uint64_t detail = Digest(&root, sizeof(root), PlanOf(method));
-  const std::string how =
-      method.algorithm == Algorithm::kTwoLevel
-          ? TwoLevelsOver(method)
-          : fmt::format("by {}", method.accelerator != nullptr ? method.accelerator->name()
-                                                               : NameOf(method.algorithm));
-  const Operation operation{OperationKind::kBroadcast,
-                            data.type(),
-                            data.count(),
-                            detail,
-                            name,
-                            fmt::format("{} {}", FromRoot(root), how)};
-  return Run(operation,
-             [&](Transport& t) { return collectives::Broadcast(t, method, root, data); });
+  return Guard(name, [&]() -> absl::Status {
+    RM_RETURN_IF_ERROR(CheckRoot(root, name));
+    const Method method = MethodFor(OperationKind::kBroadcast, data.bytes().size());
+    const uint64_t detail = Digest(&root, sizeof(root), PlanOf(method));
+    const std::string how =
+        method.algorithm == Algorithm::kTwoLevel
+            ? TwoLevelsOver(method)
+            : fmt::format("by {}", method.accelerator != nullptr ? method.accelerator->name()
+                                                                 : NameOf(method.algorithm));
+    const Operation operation{OperationKind::kBroadcast,
+                              data.type(),
+                              data.count(),
+                              detail,
+                              name,
+                              fmt::format("{} {}", FromRoot(root), how)};
+    return Run(operation,
+               [&](Transport& t) { return collectives::Broadcast(t, method, root, data); });
+  });
 }
 
 absl::Status Communicator::Allgather(ConstElements mine, std::span<const size_t> counts,
                                      Elements out, std::string_view name) {
-  RM_RETURN_IF_ERROR(SameType(name, mine, out));
-  RM_RETURN_IF_ERROR(CheckParts(counts, mine.count(), out.count(), name));
-  const Elements part = out.Slice(Total(counts.first(static_cast<size_t>(rank()))), mine.count());
-  if (part.data() != mine.data()) RM_RETURN_IF_ERROR(Overlap(name, mine, out));
-  const Operation operation{OperationKind::kAllgather,
-                            mine.type(),
-                            out.count(),
-                            HashOf(counts),
-                            name,
-                            fmt::format("this rank's {}", mine.count())};
-  std::vector<size_t> bytes(counts.begin(), counts.end());
-  for (size_t& size : bytes) size *= mine.element_bytes();
-  return Run(operation, [&](Transport& t) {
-    if (Accelerator* accelerator = shared_->accelerator.get(); accelerator != nullptr)
-      return accelerator->Allgather(t, mine, counts, out);
-    return RingAllgather(t, mine.bytes(), bytes, out.bytes(), segment_bytes());
+  return Guard(name, [&]() -> absl::Status {
+    RM_RETURN_IF_ERROR(SameType(name, mine, out));
+    RM_RETURN_IF_ERROR(CheckParts(counts, mine.count(), out.count(), name));
+    const Elements part = out.Slice(Total(counts.first(static_cast<size_t>(rank()))), mine.count());
+    if (part.data() != mine.data()) RM_RETURN_IF_ERROR(Overlap(name, mine, out));
+    const Operation operation{OperationKind::kAllgather,
+                              mine.type(),
+                              out.count(),
+                              HashOf(counts),
+                              name,
+                              fmt::format("this rank's {}", mine.count())};
+    std::vector<size_t> bytes(counts.begin(), counts.end());
+    for (size_t& size : bytes) size *= mine.element_bytes();
+    return Run(operation, [&](Transport& t) {
+      if (Accelerator* accelerator = shared_->accelerator.get(); accelerator != nullptr)
+        return accelerator->Allgather(t, mine, counts, out);
+      return RingAllgather(t, mine.bytes(), bytes, out.bytes(), segment_bytes());
+    });
   });
 }
 
 absl::Status Communicator::Gather(int root, ConstElements mine, std::span<const size_t> counts,
                                   Elements out, std::string_view name) {
-  RM_RETURN_IF_ERROR(CheckRoot(root, name));
-  const size_t total = Total(counts);
-  RM_RETURN_IF_ERROR(CheckParts(counts, mine.count(), rank() == root ? out.count() : total, name));
-  if (rank() == root) {
-    RM_RETURN_IF_ERROR(SameType(name, mine, out));
-    const Elements part = out.Slice(Total(counts.first(static_cast<size_t>(root))), mine.count());
-    if (part.data() != mine.data()) RM_RETURN_IF_ERROR(Overlap(name, mine, out));
-  }
-  const auto code = static_cast<uint64_t>(root);
-  const Operation operation{OperationKind::kGather, mine.type(), total,
-                            HashOf(counts, code),   name,        ToRoot(root)};
-  return Run(operation, [&](Transport& t) {
-    if (Accelerator* accelerator = shared_->accelerator.get(); accelerator != nullptr)
-      return collectives::Gather(*accelerator, t, root, mine, counts, out);
-    return DirectGather(t, root, mine, counts, out, segment_bytes());
+  return Guard(name, [&]() -> absl::Status {
+    RM_RETURN_IF_ERROR(CheckRoot(root, name));
+    const size_t total = Total(counts);
+    RM_RETURN_IF_ERROR(
+        CheckParts(counts, mine.count(), rank() == root ? out.count() : total, name));
+    if (rank() == root) {
+      RM_RETURN_IF_ERROR(SameType(name, mine, out));
+      const Elements part = out.Slice(Total(counts.first(static_cast<size_t>(root))), mine.count());
+      if (part.data() != mine.data()) RM_RETURN_IF_ERROR(Overlap(name, mine, out));
+    }
+    const auto code = static_cast<uint64_t>(root);
+    const Operation operation{OperationKind::kGather, mine.type(), total,
+                              HashOf(counts, code),   name,        ToRoot(root)};
+    return Run(operation, [&](Transport& t) {
+      if (Accelerator* accelerator = shared_->accelerator.get(); accelerator != nullptr)
+        return collectives::Gather(*accelerator, t, root, mine, counts, out);
+      return DirectGather(t, root, mine, counts, out, segment_bytes());
+    });
   });
 }
 
 absl::Status Communicator::Scatter(int root, ConstElements in, std::span<const size_t> counts,
                                    Elements mine, std::string_view name) {
-  RM_RETURN_IF_ERROR(CheckRoot(root, name));
-  const size_t total = Total(counts);
-  RM_RETURN_IF_ERROR(CheckParts(counts, mine.count(), rank() == root ? in.count() : total, name));
-  if (rank() == root) {
-    RM_RETURN_IF_ERROR(SameType(name, in, mine));
-    const ConstElements part =
-        in.Slice(Total(counts.first(static_cast<size_t>(root))), mine.count());
-    if (part.data() != mine.data()) RM_RETURN_IF_ERROR(Overlap(name, in, mine));
-  }
-  const auto code = static_cast<uint64_t>(root);
-  const Operation operation{OperationKind::kScatter, mine.type(), total,
-                            HashOf(counts, code),    name,        FromRoot(root)};
-  return Run(operation, [&](Transport& t) {
-    if (Accelerator* accelerator = shared_->accelerator.get(); accelerator != nullptr)
-      return collectives::Scatter(*accelerator, t, root, in, counts, mine);
-    return DirectScatter(t, root, in, counts, mine, segment_bytes());
+  return Guard(name, [&]() -> absl::Status {
+    RM_RETURN_IF_ERROR(CheckRoot(root, name));
+    const size_t total = Total(counts);
+    RM_RETURN_IF_ERROR(CheckParts(counts, mine.count(), rank() == root ? in.count() : total, name));
+    if (rank() == root) {
+      RM_RETURN_IF_ERROR(SameType(name, in, mine));
+      const ConstElements part =
+          in.Slice(Total(counts.first(static_cast<size_t>(root))), mine.count());
+      if (part.data() != mine.data()) RM_RETURN_IF_ERROR(Overlap(name, in, mine));
+    }
+    const auto code = static_cast<uint64_t>(root);
+    const Operation operation{OperationKind::kScatter, mine.type(), total,
+                              HashOf(counts, code),    name,        FromRoot(root)};
+    return Run(operation, [&](Transport& t) {
+      if (Accelerator* accelerator = shared_->accelerator.get(); accelerator != nullptr)
+        return collectives::Scatter(*accelerator, t, root, in, counts, mine);
+      return DirectScatter(t, root, in, counts, mine, segment_bytes());
+    });
   });
 }
 
 absl::Status Communicator::AllToAll(ConstElements in, std::span<const size_t> send_counts,
                                     Elements out, std::span<const size_t> receive_counts,
                                     std::string_view name) {
-  RM_RETURN_IF_ERROR(SameType(name, in, out));
-  const auto own = [&](std::span<const size_t> counts) {
-    return counts.size() == static_cast<size_t>(world()) ? counts[static_cast<size_t>(rank())] : 0;
-  };
-  RM_RETURN_IF_ERROR(CheckParts(send_counts, own(receive_counts), in.count(), name));
-  RM_RETURN_IF_ERROR(CheckParts(receive_counts, own(send_counts), out.count(), name));
-  RM_RETURN_IF_ERROR(Overlap(name, in, out));
-  std::vector<uint64_t> by_peer;
-  for (int peer = 0; peer < world(); ++peer) {
-    const auto at = static_cast<size_t>(peer);
-    by_peer.push_back(HashOfExchange(rank(), peer, send_counts[at], receive_counts[at]));
-  }
-  const Operation operation{OperationKind::kAllToAll,
-                            in.type(),
-                            0,
-                            0,
-                            name,
-                            fmt::format("this rank's {} for {}", in.count(), out.count()),
-                            by_peer};
-  return Run(operation, [&](Transport& t) -> absl::Status {
-    std::vector<std::byte> copy;
-    if (in.data() == out.data()) copy.assign(in.bytes().begin(), in.bytes().end());
-    const ConstElements from = copy.empty() ? in : ConstElements(in.type(), copy);
-    if (Accelerator* accelerator = shared_->accelerator.get(); accelerator != nullptr)
-      return collectives::AllToAll(*accelerator, t, from, send_counts, out, receive_counts);
-    RM_RETURN_IF_ERROR(DirectAllToAll(t, from, send_counts, out, receive_counts, segment_bytes()));
-    return t.Finish();  // `copy` is being sent from until then
+  return Guard(name, [&]() -> absl::Status {
+    RM_RETURN_IF_ERROR(SameType(name, in, out));
+    const auto own = [&](std::span<const size_t> counts) {
+      return counts.size() == static_cast<size_t>(world()) ? counts[static_cast<size_t>(rank())]
+                                                           : 0;
+    };
+    RM_RETURN_IF_ERROR(CheckParts(send_counts, own(receive_counts), in.count(), name));
+    RM_RETURN_IF_ERROR(CheckParts(receive_counts, own(send_counts), out.count(), name));
+    RM_RETURN_IF_ERROR(Overlap(name, in, out));
+    std::vector<uint64_t> by_peer;
+    for (int peer = 0; peer < world(); ++peer) {
+      const auto at = static_cast<size_t>(peer);
+      by_peer.push_back(HashOfExchange(rank(), peer, send_counts[at], receive_counts[at]));
+    }
+    const Operation operation{OperationKind::kAllToAll,
+                              in.type(),
+                              0,
+                              0,
+                              name,
+                              fmt::format("this rank's {} for {}", in.count(), out.count()),
+                              by_peer};
+    return Run(operation, [&](Transport& t) -> absl::Status {
+      std::vector<std::byte> copy;
+      if (in.data() == out.data()) copy.assign(in.bytes().begin(), in.bytes().end());
+      const ConstElements from = copy.empty() ? in : ConstElements(in.type(), copy);
+      if (Accelerator* accelerator = shared_->accelerator.get(); accelerator != nullptr)
+        return collectives::AllToAll(*accelerator, t, from, send_counts, out, receive_counts);
+      RM_RETURN_IF_ERROR(
+          DirectAllToAll(t, from, send_counts, out, receive_counts, segment_bytes()));
+      return t.Finish();  // `copy` is being sent from until then
+    });
   });
 }
 

@@ -1,4 +1,5 @@
-// Memory that runs out at any point of what is made of several operations.
+// Memory that runs out at any point of an operation, from its first check on, and of what is made
+// of several.
 #include <barrier>
 #include <cstdint>
 #include <memory>
@@ -10,6 +11,7 @@
 #include "runtime/collectives/communicator.h"
 #include "runtime/collectives/compression/one_bit.h"
 #include "runtime/collectives/compression/top_k.h"
+#include "runtime/collectives/ordered_sum.h"
 #include "runtime/collectives/testing/group.h"
 #include "runtime/collectives/testing/scarce_memory.h"
 #include "runtime/collectives/training/adasum.h"
@@ -27,14 +29,52 @@ struct Rank {
   TopKSum top_k{100, 0.1};
   OneBitSum one_bit{100};
   Adasum adasum{2, 100, {0}};
+  OrderedSum<float> sum{2, 100};
+
+  std::vector<float> half = std::vector<float>(50, 1.0f);
 };
+
+// Too long for a string's own memory.
+constexpr const char* kName = "transformer/layers/11/attention/query/weight";
 
 struct Case {
   const char* name;
   absl::Status (*call)(Rank& rank);
 };
 
+const std::vector<size_t> kCounts = {50, 50};
+
 const Case kCases[] = {
+    {"Allreduce",
+     [](Rank& r) { return r.comm.Allreduce(Reduction::kProduct, r.in, r.out, kName); }},
+    {"Average", [](Rank& r) { return r.comm.Allreduce(Reduction::kAverage, r.in, r.out, kName); }},
+    {"ReduceScatter",
+     [](Rank& r) { return r.comm.ReduceScatter(Reduction::kSum, r.in, kCounts, r.half, kName); }},
+    {"Reduce", [](Rank& r) { return r.comm.Reduce(Reduction::kSum, 0, r.in, r.out, kName); }},
+    {"Broadcast", [](Rank& r) { return r.comm.Broadcast(0, r.out, kName); }},
+    {"Allgather", [](Rank& r) { return r.comm.Allgather(r.half, kCounts, r.out, kName); }},
+    {"Gather", [](Rank& r) { return r.comm.Gather(0, r.half, kCounts, r.out, kName); }},
+    {"Scatter", [](Rank& r) { return r.comm.Scatter(0, r.in, kCounts, r.half, kName); }},
+    {"AllToAll", [](Rank& r) { return r.comm.AllToAll(r.in, kCounts, r.out, kCounts, kName); }},
+    {"AllToAllInPlace",
+     [](Rank& r) { return r.comm.AllToAll(r.out, kCounts, r.out, kCounts, kName); }},
+    {"SendAndReceive",
+     [](Rank& r) {
+       if (r.comm.rank() == 0) return r.comm.Send(1, r.in, kName);
+       return r.comm.Receive(0, r.out, kName);
+     }},
+    {"ReceiveAndSend",
+     [](Rank& r) {
+       if (r.comm.rank() == 1) return r.comm.Send(0, r.in, kName);
+       return r.comm.Receive(1, r.out, kName);
+     }},
+    {"SendReceive",
+     [](Rank& r) {
+       const int other = 1 - r.comm.rank();
+       return r.comm.SendReceive(other, r.in, other, r.out, kName);
+     }},
+    {"Barrier", [](Rank& r) { return r.comm.Barrier(kName); }},
+    {"OrderedSum", [](Rank& r) { return r.sum.Reduce(r.comm, r.out, kName); }},
     {"Split", [](Rank& r) { return r.comm.Split(0, 0, "x").status(); }},
     {"AllgatherBytes",
      [](Rank& r) { return r.comm.AllgatherBytes(std::as_bytes(std::span(r.in)), "x").status(); }},
@@ -65,6 +105,7 @@ TEST_P(MemoryTest, RunsOutAnywhereAsAStatusThatAllRanksGet) {
     group.Run([&](Communicator& comm) {
       Rank rank{comm};
       ASSERT_TRUE(rank.adasum.Add(comm.rank(), rank.in).ok());
+      ASSERT_TRUE(rank.sum.Add(comm.rank(), rank.in).ok());
       ASSERT_TRUE(comm.Barrier("meet").ok()) << comm.status();
       everybody.arrive_and_wait();
       absl::Status status;

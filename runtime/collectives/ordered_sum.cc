@@ -113,24 +113,26 @@ absl::Status OrderedSum<T>::Reduce(Communicator& communicator, std::span<T> out,
     return absl::InvalidArgumentError(
         fmt::format("{}: the result has {} values; the sum is of {}", name, out.size(), elements_));
   }
-  Contribution<T> mine{shards_, order_, added_, {}};
-  for (const auto& [node, values] : nodes_) mine.sums.push_back(values);
-  Operation operation;
-  operation.kind = OperationKind::kOrderedSum;
-  operation.type = kTypeOf<T>;
-  operation.count = elements_;
-  const Algorithm algorithm =
-      order_ == SumOrder::kTree
-          ? communicator.selector().For(OperationKind::kOrderedSum, out.size_bytes()).algorithm
-          : Algorithm::kDirect;
-  operation.detail = static_cast<uint64_t>(shards_) << 16 | static_cast<uint64_t>(order_) << 8 |
-                     static_cast<uint64_t>(algorithm);
-  operation.name = name;
-  operation.note = fmt::format("{} shards by {}", shards_, NameOf(algorithm));
-  return communicator.Run(operation, [&](Transport& transport) {
-    if (algorithm == Algorithm::kHalvingDoubling)
-      return HalvingSum<T>(transport, std::move(mine), out, communicator.segment_bytes()).Run();
-    return direct_->Run(transport, mine, out, communicator.segment_bytes());
+  return communicator.Guard(name, [&]() -> absl::Status {
+    Contribution<T> mine{shards_, order_, added_, {}};
+    for (const auto& [node, values] : nodes_) mine.sums.push_back(values);
+    Operation operation;
+    operation.kind = OperationKind::kOrderedSum;
+    operation.type = kTypeOf<T>;
+    operation.count = elements_;
+    const Algorithm algorithm =
+        order_ == SumOrder::kTree
+            ? communicator.selector().For(OperationKind::kOrderedSum, out.size_bytes()).algorithm
+            : Algorithm::kDirect;
+    operation.detail = static_cast<uint64_t>(shards_) << 16 | static_cast<uint64_t>(order_) << 8 |
+                       static_cast<uint64_t>(algorithm);
+    operation.name = name;
+    operation.note = fmt::format("{} shards by {}", shards_, NameOf(algorithm));
+    return communicator.Run(operation, [&](Transport& transport) {
+      if (algorithm == Algorithm::kHalvingDoubling)
+        return HalvingSum<T>(transport, std::move(mine), out, communicator.segment_bytes()).Run();
+      return direct_->Run(transport, mine, out, communicator.segment_bytes());
+    });
   });
 }
 

@@ -1,4 +1,5 @@
 // Send, Receive and SendReceive of a Communicator: operations of two ranks, or three in a row.
+// Guarded, as their notes and lists take memory before they run.
 #include <algorithm>
 #include <array>
 #include <vector>
@@ -51,61 +52,68 @@ absl::Status Communicator::CheckPeer(int peer, std::string_view name) const {
 }
 
 absl::Status Communicator::Send(int to, ConstElements data, std::string_view name) {
-  RM_RETURN_IF_ERROR(CheckPeer(to, name));
-  const std::string note = FromTo(rank(), to);
-  const Scope scope{.ranks = std::span(&to, 1)};
-  return RunAmong(scope, Transfer(rank(), to, data, name, note), [&](Transport& t) {
-    if (shared_->accelerator != nullptr)
-      return shared_->accelerator->Run(t, {.sends = {{to, data.bytes()}}, .receives = {}});
-    SendAll(t, to, data.bytes(), segment_bytes());
-    return absl::OkStatus();
+  return Guard(name, [&]() -> absl::Status {
+    RM_RETURN_IF_ERROR(CheckPeer(to, name));
+    const std::string note = FromTo(rank(), to);
+    const Scope scope{.ranks = std::span(&to, 1)};
+    return RunAmong(scope, Transfer(rank(), to, data, name, note), [&](Transport& t) {
+      if (shared_->accelerator != nullptr)
+        return shared_->accelerator->Run(t, {.sends = {{to, data.bytes()}}, .receives = {}});
+      SendAll(t, to, data.bytes(), segment_bytes());
+      return absl::OkStatus();
+    });
   });
 }
 
 absl::Status Communicator::Receive(int from, Elements data, std::string_view name) {
-  RM_RETURN_IF_ERROR(CheckPeer(from, name));
-  const std::string note = FromTo(from, rank());
-  const Scope scope{.ranks = std::span(&from, 1)};
-  return RunAmong(scope, Transfer(from, rank(), data, name, note), [&](Transport& t) {
-    if (shared_->accelerator != nullptr)
-      return shared_->accelerator->Run(t, {.sends = {}, .receives = {{from, data.bytes()}}});
-    ReceiveAll(t, from, data.bytes(), segment_bytes());
-    return absl::OkStatus();
+  return Guard(name, [&]() -> absl::Status {
+    RM_RETURN_IF_ERROR(CheckPeer(from, name));
+    const std::string note = FromTo(from, rank());
+    const Scope scope{.ranks = std::span(&from, 1)};
+    return RunAmong(scope, Transfer(from, rank(), data, name, note), [&](Transport& t) {
+      if (shared_->accelerator != nullptr)
+        return shared_->accelerator->Run(t, {.sends = {}, .receives = {{from, data.bytes()}}});
+      ReceiveAll(t, from, data.bytes(), segment_bytes());
+      return absl::OkStatus();
+    });
   });
 }
 
 absl::Status Communicator::SendReceive(int to, ConstElements out, int from, Elements in,
                                        std::string_view name) {
-  RM_RETURN_IF_ERROR(CheckPeer(to, name));
-  RM_RETURN_IF_ERROR(CheckPeer(from, name));
-  if (out.type() != in.type()) {
-    return absl::InvalidArgumentError(fmt::format("{}: what is sent is of {}, what is received {}",
-                                                  name, NameOf(out.type()), NameOf(in.type())));
-  }
-  std::vector<uint64_t> by_peer(static_cast<size_t>(world()), 0);
-  for (const int peer : {to, from}) {
-    by_peer[static_cast<size_t>(peer)] =
-        HashOfExchange(rank(), peer, peer == to ? out.count() : kNoMessage,
-                       peer == from ? in.count() : kNoMessage);
-  }
-  const std::string note =
-      fmt::format("this rank's {} to rank {}, {} from rank {}", out.count(), to, in.count(), from);
-  Operation operation;
-  operation.kind = OperationKind::kSendReceive;
-  operation.type = out.type();
-  operation.name = name;
-  operation.note = note;
-  operation.by_peer = by_peer;
-  const std::array<int, 2> peers = {to, from};
-  const Scope scope{.ranks = peers};
-  return RunAmong(scope, operation, [&](Transport& t) {
-    if (shared_->accelerator != nullptr) {
-      return shared_->accelerator->Run(
-          t, {.sends = {{to, out.bytes()}}, .receives = {{from, in.bytes()}}});
+  return Guard(name, [&]() -> absl::Status {
+    RM_RETURN_IF_ERROR(CheckPeer(to, name));
+    RM_RETURN_IF_ERROR(CheckPeer(from, name));
+    if (out.type() != in.type()) {
+      return absl::InvalidArgumentError(
+          fmt::format("{}: what is sent is of {}, what is received {}", name, NameOf(out.type()),
+                      NameOf(in.type())));
     }
-    ReceiveAll(t, from, in.bytes(), segment_bytes());
-    SendAll(t, to, out.bytes(), segment_bytes());
-    return absl::OkStatus();
+    std::vector<uint64_t> by_peer(static_cast<size_t>(world()), 0);
+    for (const int peer : {to, from}) {
+      by_peer[static_cast<size_t>(peer)] =
+          HashOfExchange(rank(), peer, peer == to ? out.count() : kNoMessage,
+                         peer == from ? in.count() : kNoMessage);
+    }
+    const std::string note = fmt::format("this rank's {} to rank {}, {} from rank {}", out.count(),
+                                         to, in.count(), from);
+    Operation operation;
+    operation.kind = OperationKind::kSendReceive;
+    operation.type = out.type();
+    operation.name = name;
+    operation.note = note;
+    operation.by_peer = by_peer;
+    const std::array<int, 2> peers = {to, from};
+    const Scope scope{.ranks = peers};
+    return RunAmong(scope, operation, [&](Transport& t) {
+      if (shared_->accelerator != nullptr) {
+        return shared_->accelerator->Run(
+            t, {.sends = {{to, out.bytes()}}, .receives = {{from, in.bytes()}}});
+      }
+      ReceiveAll(t, from, in.bytes(), segment_bytes());
+      SendAll(t, to, out.bytes(), segment_bytes());
+      return absl::OkStatus();
+    });
   });
 }
 
