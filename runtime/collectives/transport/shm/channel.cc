@@ -26,14 +26,25 @@ void FullFence() {
   std::atomic_thread_fence(std::memory_order_seq_cst);
 }
 
-uint32_t Put(std::string_view text, char* into) {
+// Each word of a description is stored after the version that says that it changes (release), and
+// loaded before the version is looked at again (acquire).
+void Put(std::string_view text, Text* into) {
   const size_t bytes = std::min(text.size(), kMaxName);
-  if (bytes > 0) std::memcpy(into, text.data(), bytes);
-  return static_cast<uint32_t>(bytes);
+  into->bytes.store(bytes, std::memory_order_release);
+  for (size_t at = 0; at < bytes; at += sizeof(uint64_t)) {
+    uint64_t word = 0;
+    std::memcpy(&word, text.data() + at, std::min(sizeof(word), bytes - at));
+    into->words[at / sizeof(word)].store(word, std::memory_order_release);
+  }
 }
 
-std::string Get(const char* text, uint32_t bytes) {
-  return {text, std::min<size_t>(bytes, kMaxName)};
+std::string Get(const Text& text) {
+  std::string copy(std::min<uint64_t>(text.bytes.load(std::memory_order_acquire), kMaxName), '\0');
+  for (size_t at = 0; at < copy.size(); at += sizeof(uint64_t)) {
+    const uint64_t word = text.words[at / sizeof(word)].load(std::memory_order_acquire);
+    std::memcpy(copy.data() + at, &word, std::min(sizeof(word), copy.size() - at));
+  }
+  return copy;
 }
 
 }  // namespace
@@ -139,16 +150,20 @@ bool Channel::MustWake() {
 
 void Channel::Describe(uint64_t sequence, uint64_t tag, const Operation& operation,
                        std::string_view group) {
-  if (described_ != tag) {
-    mine_->kind = static_cast<uint32_t>(operation.kind);
-    mine_->type = static_cast<uint32_t>(operation.type);
-    mine_->count = operation.count;
-    mine_->name_bytes = Put(operation.name, mine_->name);
-    mine_->note_bytes = Put(operation.note, mine_->note);
-    mine_->group_bytes = Put(group, mine_->group);
-    described_ = tag;
-  }
-  mine_->sequence.store(sequence, std::memory_order_release);
+  constexpr auto kAfter = std::memory_order_release;
+  Description& mine = mine_->description;
+  if (described_ == tag) return mine.sequence.store(sequence, kAfter);
+  const uint64_t version = mine.version.load(std::memory_order_relaxed);
+  mine.version.store(version + 1, std::memory_order_relaxed);
+  mine.sequence.store(sequence, kAfter);
+  mine.kind.store(static_cast<uint64_t>(operation.kind), kAfter);
+  mine.type.store(static_cast<uint64_t>(operation.type), kAfter);
+  mine.count.store(operation.count, kAfter);
+  Put(operation.name, &mine.name);
+  Put(operation.note, &mine.note);
+  Put(group, &mine.group);
+  mine.version.store(version + 2, kAfter);
+  described_ = tag;
 }
 
 Processors Channel::TheirProcessors() const {
@@ -161,21 +176,26 @@ Processors Channel::TheirProcessors() const {
 }
 
 std::string Channel::TheirDescription(uint64_t sequence) const {
-  const Side& side = *theirs_;
-  if (side.sequence.load(std::memory_order_acquire) != sequence) return "another operation";
-  const uint32_t kind = side.kind;
-  const uint32_t type = side.type;
-  if (kind >= kOperationKinds || type > static_cast<uint32_t>(ElementType::kF64))
-    return "another operation";
+  constexpr auto kBefore = std::memory_order_acquire;
+  const Description& theirs = theirs_->description;
+  const uint64_t version = theirs.version.load(kBefore);
+  const bool is_it = theirs.sequence.load(kBefore) == sequence;
+  const uint64_t kind = theirs.kind.load(kBefore);
+  const uint64_t type = theirs.type.load(kBefore);
   Operation operation;
+  operation.count = theirs.count.load(kBefore);
+  const std::string name = Get(theirs.name);
+  operation.note = Get(theirs.note);
+  const std::string group = Get(theirs.group);
+  const bool whole = version % 2 == 0 && theirs.version.load(kBefore) == version;
+  if (!is_it || !whole || kind >= kOperationKinds ||
+      type > static_cast<uint64_t>(ElementType::kF64)) {
+    return "another operation";
+  }
   operation.kind = static_cast<OperationKind>(kind);
   operation.type = static_cast<ElementType>(type);
-  operation.count = side.count;
-  const std::string name = Get(side.name, side.name_bytes);
   operation.name = name;
-  operation.note = Get(side.note, side.note_bytes);
   std::string text = operation.Describe();
-  const std::string group = Get(side.group, side.group_bytes);
   if (!group.empty()) text += fmt::format(", in group \"{}\"", group);
   std::replace_if(
       text.begin(), text.end(), [](unsigned char c) { return c < ' '; }, '?');

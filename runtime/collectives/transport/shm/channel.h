@@ -45,22 +45,30 @@ struct Slot {
 };
 static_assert(sizeof(Slot) == kLine && std::atomic<uint64_t>::is_always_lock_free);
 
+// What a side is doing, for the other's message when they diverge. It may be read while it is
+// written: `version` is odd meanwhile, and another one when that is done, so a reader knows whether
+// what it has copied belongs together (a seqlock).
+struct Text {
+  std::atomic<uint64_t> bytes;
+  std::atomic<uint64_t> words[kMaxName / sizeof(uint64_t)];
+};
+struct Description {
+  std::atomic<uint64_t> version;
+  std::atomic<uint64_t> sequence;  // alone where only that changes
+  std::atomic<uint64_t> kind;
+  std::atomic<uint64_t> type;
+  std::atomic<uint64_t> count;
+  Text name;
+  Text note;
+  Text group;
+};
+
 struct Side {  // written by its rank
   alignas(2 * kLine) Slot slots[kSlots];
   alignas(2 * kLine) std::atomic<uint64_t> taken_slots;  // of the other side's, by this one
   std::atomic<uint64_t> taken_bytes;
   alignas(2 * kLine) std::atomic<uint32_t> asleep;
-  // What this side is doing, for the other's message when they diverge.
-  alignas(2 * kLine) std::atomic<uint64_t> sequence;
-  uint64_t count;
-  uint32_t kind;
-  uint32_t type;
-  uint32_t name_bytes;
-  uint32_t note_bytes;
-  uint32_t group_bytes;
-  char name[kMaxName];
-  char note[kMaxName];
-  char group[kMaxName];
+  alignas(2 * kLine) Description description;
   // What this side's rank may run on.
   std::atomic<uint64_t> allowed[Processors::kMost / 64];
   std::atomic<uint64_t> limit;
@@ -107,7 +115,8 @@ class Channel {
   // the same, saves writing down again what is there.
   void Describe(uint64_t sequence, uint64_t tag, const Operation& operation,
                 std::string_view group);
-  // What the other side says of it; printable, whatever lies there.
+  // What the other side says of it; printable, whatever lies there. "another operation" where it
+  // says nothing, no longer, or is about to.
   std::string TheirDescription(uint64_t sequence) const;
 
   // What the other rank may run on, once it has made its side of the channel; none before.

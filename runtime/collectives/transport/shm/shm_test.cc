@@ -1,5 +1,6 @@
 // Shared memory between two ranks: the files, the messages, and how a group comes to use it.
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <fcntl.h>
 #include <filesystem>
@@ -197,6 +198,37 @@ TEST_F(ChannelTest, DescribesWhatTheOtherSideDoes) {
   EXPECT_THAT(b_->TheirDescription(9), HasSubstr("13 float16"));
 }
 
+TEST_F(ChannelTest, GivesNoDescriptionThatIsHalfOfOneOperationAndHalfOfTheNext) {
+  constexpr uint64_t kOperations = 100'000;
+  const auto name = [](uint64_t number) {
+    return std::string(kMaxName - number % 8, static_cast<char>('a' + number % 26));
+  };
+  std::atomic<uint64_t> newest = 1;
+  std::thread writer([&] {
+    Operation operation;
+    operation.kind = OperationKind::kBroadcast;
+    for (uint64_t number = 1; number <= kOperations; ++number) {
+      const std::string text = name(number);
+      operation.count = number;
+      operation.name = text;
+      operation.note = text;
+      newest = number;
+      a_->Describe(number, number, operation, text);
+    }
+  });
+  for (uint64_t number = 0; number < kOperations;) {
+    number = newest;
+    const std::string text = b_->TheirDescription(number);
+    if (text == "another operation") continue;
+    const std::string part = name(number);
+    EXPECT_EQ(text, "broadcast of " + std::to_string(number) + " uint8 \"" + part + "\", " + part +
+                        ", in group \"" + part + '"');
+    if (HasFailure()) break;
+  }
+  writer.join();
+  EXPECT_THAT(b_->TheirDescription(kOperations), HasSubstr("broadcast of"));
+}
+
 TEST_F(ChannelTest, SaysWhatTheOtherSideMayRunOn) {
   EXPECT_EQ(a_->TheirProcessors(), own_);
 }
@@ -220,7 +252,7 @@ TEST_F(ChannelTest, SurvivesGarbage) {
     }
     size_t sent = 0;
     victim.Send(1, 1, std::vector<std::byte>(10 * kRing), &sent);
-    victim.TheirDescription(theirs.sequence);
+    victim.TheirDescription(theirs.description.sequence);
     victim.TheirProcessors();
   }
 }
