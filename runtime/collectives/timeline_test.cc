@@ -16,7 +16,10 @@
 #include "common/status.h"
 #include "common/temporary_folder.h"
 #include "runtime/collectives/communicator.h"
+#include "runtime/collectives/node_map.h"
+#include "runtime/collectives/operation.h"
 #include "runtime/collectives/ordered_sum.h"
+#include "runtime/collectives/reduce.h"
 #include "runtime/collectives/testing/group.h"
 
 namespace ringmaster::collectives {
@@ -151,6 +154,18 @@ class AlgorithmPhasesTest : public ::testing::Test {
     std::vector<float> data(1000, 1.0f);
     return comm.Allreduce(Reduction::kSum, data, data, "gradient");
   }
+  // The first two ranks share a node, with doubling between the nodes.
+  static absl::Status AllreduceInTwoLevels(Communicator& comm) {
+    const std::vector<std::string> machines = {"a", "a", "b"};
+    const NodeMap nodes(machines);
+    std::vector<float> data(1000, 1.0f);
+    Operation operation;
+    operation.kind = OperationKind::kAllreduce;
+    const Method method{Algorithm::kTwoLevel, Algorithm::kDoubling, comm.segment_bytes(), &nodes};
+    return comm.Run(operation, [&](Transport& transport) {
+      return collectives::Allreduce(transport, method, Reduction::kSum, data, data);
+    });
+  }
   // The last rank has nothing to add.
   static absl::Status SumInOrder(Communicator& comm) {
     OrderedSum<float> sum(2, 10'000);
@@ -170,6 +185,17 @@ TEST_F(AlgorithmPhasesTest, OfARingAreItsTwoWaysAround) {
 TEST_F(AlgorithmPhasesTest, OfHalvingAndDoublingAreTheseAndWhatAnOddRankNeeds) {
   EXPECT_THAT(PhasesOf(Algorithm::kHalvingDoubling, Allreduce),
               UnorderedElementsAre("allreduce", "lend", "take in", "halve", "double"));
+}
+
+TEST_F(AlgorithmPhasesTest, OfDoublingAreItsSwapsAndWhatAnOddRankNeeds) {
+  EXPECT_THAT(PhasesOf(Algorithm::kDoubling, Allreduce),
+              UnorderedElementsAre("allreduce", "lend", "take in", "swap"));
+}
+
+TEST_F(AlgorithmPhasesTest, OfTwoLevelsAreTheseAndThoseOfWhatIsBetweenTheNodes) {
+  EXPECT_THAT(PhasesOf(Algorithm::kAuto, AllreduceInTwoLevels),
+              UnorderedElementsAre("allreduce", "combine in the node", "exchange between nodes",
+                                   "swap", "spread in the node"));
 }
 
 TEST_F(AlgorithmPhasesTest, OfTreesAreTheWaysUpAndDown) {

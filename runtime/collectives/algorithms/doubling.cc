@@ -8,6 +8,7 @@
 #include "common/status.h"
 #include "runtime/collectives/algorithms/places.h"
 #include "runtime/collectives/algorithms/transfer.h"
+#include "runtime/collectives/timeline.h"
 
 namespace ringmaster::collectives {
 namespace {
@@ -79,6 +80,7 @@ absl::Status DoublingAllreduce(Transport& transport, const Combiner& combine, Co
   const Places where(transport.world());
   const int rank = transport.rank();
   if (where.lends(rank)) {
+    const Phase phase("lend");
     // The result contains what was lent, so that may be written over by then.
     Receipt last;
     ForMessages(in.bytes().size(), largest, [&](size_t at, size_t size) {
@@ -92,9 +94,12 @@ absl::Status DoublingAllreduce(Transport& transport, const Combiner& combine, Co
   Results results(in, out, largest);
   for (int step = 1; step < where.places; step *= 2)
     transport.Connect(where.rank(where.place(rank) ^ step));
-  if (where.has_pair(rank))
+  if (where.has_pair(rank)) {
+    const Phase phase("take in");
     RM_RETURN_IF_ERROR(results.CombineWith(transport, rank - 1, /*peer_is_left=*/true, combine));
+  }
   for (int step = 1; step < where.places; step *= 2) {
+    const Phase phase("swap");
     const int peer = where.rank(where.place(rank) ^ step);
     results.SendTo(transport, peer);
     RM_RETURN_IF_ERROR(

@@ -13,12 +13,14 @@
 #include "runtime/collectives/algorithms/transfer.h"
 #include "runtime/collectives/cost_model.h"
 #include "runtime/collectives/pieces.h"
+#include "runtime/collectives/timeline.h"
 
 namespace ringmaster::collectives {
 namespace {
 
 absl::Status BetweenNodes(Transport& transport, const Method& method, const Combiner& combine,
                           Elements slice) {
+  const Phase phase("exchange between nodes");
   switch (method.between) {
     case Algorithm::kRing:
       return RingAllreduce(transport, combine, slice, slice, method.segment_bytes);
@@ -33,6 +35,11 @@ absl::Status BetweenNodes(Transport& transport, const Method& method, const Comb
 struct Chunk {
   std::vector<Piece> slices;  // by place in the node
   std::unique_ptr<SliceReduction> sum;
+
+  absl::Status Combine() {
+    const Phase phase("combine in the node");
+    return sum->Finish();
+  }
 };
 
 }  // namespace
@@ -66,7 +73,7 @@ absl::Status TwoLevelAllreduce(Transport& transport, const Method& method, const
   chunks.front().sum->Begin();
   std::vector<Receipt> spread;
   for (size_t i = 0; i < chunks.size(); ++i) {
-    RM_RETURN_IF_ERROR(chunks[i].sum->Finish());
+    RM_RETURN_IF_ERROR(chunks[i].Combine());
     if (i + 1 < chunks.size()) chunks[i + 1].sum->Begin();
     if (peers.size() > 1) {
       RankView between(transport, peers);
@@ -76,6 +83,7 @@ absl::Status TwoLevelAllreduce(Transport& transport, const Method& method, const
     }
     SpreadSlices(transport, inside, out, chunks[i].slices, method.segment_bytes, &spread);
   }
+  const Phase phase("spread in the node");
   return WaitForAll(transport, spread);
 }
 
