@@ -15,10 +15,8 @@
 #include <future>
 #include <memory>
 #include <random>
-#include <span>
 #include <string>
 #include <thread>
-#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -29,8 +27,7 @@
 #include "runtime/collectives/testing/calls.h"
 #include "runtime/collectives/testing/group.h"
 #include "runtime/collectives/testing/relay.h"
-#include "runtime/collectives/transport/tcp/tcp_transport.h"
-#include "runtime/collectives/transport/transport.h"
+#include "runtime/collectives/testing/tripwire.h"
 
 namespace ringmaster::collectives {
 namespace {
@@ -43,6 +40,7 @@ using testing::Group;
 using ::testing::HasSubstr;
 using testing::kCallWorld;
 using testing::Relay;
+using testing::Tripwire;
 using testing::Wires;
 
 constexpr milliseconds kOperationTimeout = testing::kImpatience;
@@ -53,6 +51,7 @@ constexpr int kAtOnce = 6;  // cases
 #else
 constexpr int kAtOnce = 14;
 #endif
+constexpr int kPoints = 8;  // of what takes a time-out each
 
 enum class Fault { kKilled, kStopped, kCutOff };
 
@@ -73,72 +72,6 @@ void ExpectThreads(size_t most) {
     std::this_thread::yield();
   EXPECT_LE(EntriesOf("/proc/self/task"), most);
 }
-
-// Where a rank's algorithm stumbles.
-struct Wire {
-  bool armed = false;
-  int at = -1;    // the step; -1: none
-  int steps = 0;  // so far, while armed
-  std::function<void()> trip;
-  Transport* transport = nullptr;  // the victim's own
-
-  void Step() {
-    if (armed && steps++ == at) std::exchange(trip, nullptr)();
-  }
-};
-
-// A transport that counts steps: before each post, and before and after each wait.
-class Tripwire final : public Transport {
- public:
-  Tripwire(std::unique_ptr<Transport> inner, Wire& wire) : inner_(std::move(inner)), wire_(wire) {
-    wire_.transport = inner_.get();
-  }
-
-  int rank() const override { return inner_->rank(); }
-  int world() const override { return inner_->world(); }
-  uint64_t round() const override { return inner_->round(); }
-  absl::Status Begin(const Operation& operation, const Scope& scope) override {
-    wire_.Step();
-    return inner_->Begin(operation, scope);
-  }
-  void Connect(int peer) override { inner_->Connect(peer); }
-  bool PostSend(int peer, std::span<const std::byte> bytes) override {
-    wire_.Step();
-    return inner_->PostSend(peer, bytes);
-  }
-  Receipt PostReceive(int peer, std::span<std::byte> bytes) override {
-    wire_.Step();
-    return inner_->PostReceive(peer, bytes);
-  }
-  Receipt PostCombine(int peer, const Combining& combining) override {
-    wire_.Step();
-    return inner_->PostCombine(peer, combining);
-  }
-  absl::Status Wait(Receipt receipt) override {
-    wire_.Step();
-    return AndStep(inner_->Wait(receipt));
-  }
-  absl::Status Look(bool progress) override { return inner_->Look(progress); }
-  absl::Status Finish() override {
-    wire_.Step();
-    return AndStep(inner_->Finish());
-  }
-  absl::Status Fail(Failure failure) override { return inner_->Fail(std::move(failure)); }
-  absl::Status Abandon(Failure failure) override { return inner_->Abandon(std::move(failure)); }
-  void Abort(Failure failure) override { inner_->Abort(std::move(failure)); }
-  void TellPeers() override { inner_->TellPeers(); }
-  Failure failure() const override { return inner_->failure(); }
-  Traffic traffic() const override { return inner_->traffic(); }
-
- private:
-  absl::Status AndStep(absl::Status status) {
-    if (status.ok()) wire_.Step();
-    return status;
-  }
-
-  const std::unique_ptr<Transport> inner_;
-  Wire& wire_;
-};
 
 struct Case {
   const Call* call;
@@ -174,7 +107,7 @@ class Yard {
 
   // How many steps `victim` makes in the call.
   int CountSteps(const Call& call, int victim) {
-    Wire wire;
+    Tripwire wire;
     Round(call, victim, wire, [&](int rank, Communicator& comm) {
       if (rank == victim) wire.armed = true;
       EXPECT_TRUE(call.run(comm).ok()) << call.name << ": " << comm.status();
@@ -186,7 +119,7 @@ class Yard {
   uint64_t bytes() const { return bytes_; }
 
   void Play(const Case& c) {
-    Wire wire;
+    Tripwire wire;
     wire.at = c.at;
     std::atomic<int> left = world_ - 1;
     std::promise<void> all_failed;
@@ -199,7 +132,7 @@ class Yard {
       if (c.fault == Fault::kStopped) over.wait_for(testing::kPatience);
       if (c.fault != Fault::kKilled) return;
       relay_.Reset();
-      wire.transport->Abort({absl::UnavailableError("killed"), -1});
+      wire.Abort("killed");
     };
     std::vector<Outcome> outcomes(static_cast<size_t>(world_));
     Round(*c.call, c.victim, wire, [&](int rank, Communicator& comm) {
@@ -226,7 +159,7 @@ class Yard {
   void PlayLate(const Call& call, int late, milliseconds timeout, bool connected) {
     group_.options.operation_timeout = timeout;
     group_.options.connect_timeout = timeout;
-    Wire wire;
+    Tripwire wire;
     std::barrier met(world_);
     Round(call, late, wire, [&](int rank, Communicator& comm) {
       if (connected) Meet(comm, met);
@@ -242,7 +175,7 @@ class Yard {
   // The relay resets everything of `victim` when so many bytes have come through.
   void PlayResetAfter(const Call& call, int victim, uint64_t bytes) {
     SCOPED_TRACE(fmt::format("{}, rank {} reset after {} bytes", call.name, victim, bytes));
-    Wire wire;
+    Tripwire wire;
     std::vector<Outcome> outcomes(static_cast<size_t>(world_));
     Round(
         call, victim, wire,
@@ -264,7 +197,7 @@ class Yard {
 
  private:
   // A round in which each rank runs `body` and none leaves before all are done.
-  void Round(const Call& call, int victim, Wire& wire,
+  void Round(const Call& call, int victim, Tripwire& wire,
              const std::function<void(int, Communicator&)>& body,
              uint64_t reset_after = UINT64_MAX) {
     ++group_.options.round;
@@ -280,25 +213,13 @@ class Yard {
   }
 
   // The lower rank dials: those below the victim its door, and it those of the ranks above it.
-  std::unique_ptr<Communicator> Open(int rank, int victim, Wire& wire) {
+  std::unique_ptr<Communicator> Open(int rank, int victim, Tripwire& wire) {
     CommunicatorOptions options = group_.OptionsFor(rank);
     for (int other = 0; other < world_; ++other) {
       const bool through = rank == victim || other == victim;
       if (through) options.members[other].address = doors_[static_cast<size_t>(other)];
     }
-    if (rank != victim) return Make(options, rank);
-    auto transport = tcp::TcpTransport::Create(
-        options, {options.connect_timeout, options.operation_timeout}, {options.transport, 0},
-        group_.listener(rank), options.encryption);
-    EXPECT_TRUE(transport.ok()) << transport.status();
-    return std::make_unique<Communicator>(std::make_unique<Tripwire>(*std::move(transport), wire),
-                                          options.segment_bytes, options.algorithm);
-  }
-
-  std::unique_ptr<Communicator> Make(const CommunicatorOptions& options, int rank) {
-    auto comm = Communicator::Create(options, group_.listener(rank));
-    EXPECT_TRUE(comm.ok()) << comm.status();
-    return *std::move(comm);
+    return testing::OpenTripped(options, group_.listener(rank), rank == victim ? &wire : nullptr);
   }
 
   // Every pair exchanges something.
@@ -361,18 +282,22 @@ void PlayAll(int world, Wires wires, size_t jobs, const std::function<void(Yard&
   ExpectThreads(threads);
 }
 
-// At `points` places spread over the steps of each call, another victim each time.
+// At `points` places spread over the steps of each call, another victim each time. All but kills
+// are waited for until a time-out, so that many fit beside one another.
 void ExpectNamed(int world, Wires wires, Fault fault, int points) {
   const std::vector<Call> calls = testing::AllCalls();
-  PlayAll(world, wires, calls.size() * static_cast<size_t>(points), [&](Yard& yard, size_t job) {
-    const Call& call = calls[job % calls.size()];
-    const int number = static_cast<int>(job % calls.size());
-    const int point = static_cast<int>(job / calls.size());
-    const int victim = (number + point) % world;
-    const int last = yard.CountSteps(call, victim) - 1;
-    const bool connected = (number + point / world + point) % 2 == 0;
-    yard.Play({&call, fault, victim, last * point / (points - 1), connected});
-  });
+  PlayAll(
+      world, wires, calls.size() * static_cast<size_t>(points),
+      [&](Yard& yard, size_t job) {
+        const Call& call = calls[job % calls.size()];
+        const int number = static_cast<int>(job % calls.size());
+        const int point = static_cast<int>(job / calls.size());
+        const int victim = (number + point) % world;
+        const int last = yard.CountSteps(call, victim) - 1;
+        const bool connected = (number + point / world + point) % 2 == 0;
+        yard.Play({&call, fault, victim, last * point / (points - 1), connected});
+      },
+      fault == Fault::kKilled ? kAtOnce : 3 * kAtOnce);
 }
 
 class FaultsTest : public ::testing::TestWithParam<Wires> {};
@@ -385,12 +310,12 @@ TEST_P(FaultsTest, ARankThatIsKilledIsNamedInEveryPhaseOfEveryAlgorithm) {
 }
 
 TEST_P(FaultsTest, ARankThatIsStoppedIsNamedInEveryPhaseOfEveryAlgorithm) {
-  ExpectNamed(kCallWorld, GetParam(), Fault::kStopped, 3);
+  ExpectNamed(kCallWorld, GetParam(), Fault::kStopped, kPoints);
 }
 
 // Only over TCP: nothing lies between two ranks of one machine.
 TEST(CutOffTest, ARankThatIsCutOffIsNamedInEveryPhaseOfEveryAlgorithm) {
-  ExpectNamed(kCallWorld, Wires::kTcp, Fault::kCutOff, 3);
+  ExpectNamed(kCallWorld, Wires::kTcp, Fault::kCutOff, kPoints);
 }
 
 // Three, five and six ranks are no power of two, and lie on nodes of unequal size: some fold what
@@ -403,9 +328,8 @@ TEST_P(UnevenFaultsTest, ARankThatIsKilledIsNamedInEveryPhaseOfEveryAlgorithm) {
   ExpectNamed(GetParam(), Wires::kTcp, Fault::kKilled, 4);
 }
 
-// Each of these takes a time-out, so there are few.
 TEST(UnevenStopTest, ARankThatIsStoppedIsNamedInEveryPhaseOfEveryAlgorithm) {
-  ExpectNamed(5, Wires::kTcp, Fault::kStopped, 3);
+  ExpectNamed(5, Wires::kTcp, Fault::kStopped, kPoints);
 }
 
 // It is late by 0.6 of what it may be, and the rest is as much as a busy machine may take besides.

@@ -2,7 +2,8 @@
 //
 // The test program starts itself again with `--rank` for each rank. A rank prints its address,
 // reads everybody's, and reduces, or makes every operation there is, until it fails; each line that
-// it prints is read here with a deadline.
+// it prints is read here with a deadline. Where the moment counts, what reaches or leaves the
+// victim goes through a relay of this process, which counts it.
 #include <chrono>
 #include <cstdio>
 #include <fcntl.h>
@@ -30,6 +31,7 @@
 #include "runtime/collectives/ordered_sum.h"
 #include "runtime/collectives/testing/calls.h"
 #include "runtime/collectives/testing/group.h"
+#include "runtime/collectives/testing/relay.h"
 #include "runtime/collectives/transport/shm/segment.h"
 
 namespace ringmaster::collectives {
@@ -37,6 +39,8 @@ namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
+using ::testing::AllOf;
+using ::testing::AnyOf;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
@@ -113,8 +117,12 @@ class Child {
   UniqueFd out_;
 };
 
-// All operations one after another, again and again.
+// All operations one after another, again and again, once every pair is connected.
 int RunAnyOperation(Communicator& comm) {
+  const std::vector<size_t> ones(kWorld, 1);
+  std::vector<float> all(kWorld);
+  if (comm.AllToAll(std::vector<float>(kWorld), ones, all, ones, "meet").ok())
+    std::cout << "connected" << std::endl;
   const std::vector<testing::Call> calls = testing::AllCalls();
   for (size_t step = 0;; ++step) {
     const absl::Status status = calls[step % calls.size()].run(comm);
@@ -137,6 +145,7 @@ int RunRank(const std::string& mode, testing::Wires wires, int rank) {
   options.rank = rank;
   options.key = "the key of round one";
   options.operation_timeout = kOperationTimeout;
+  if (mode == "connect") options.connect_timeout = kOperationTimeout;
   options.transport = testing::ChoiceOf(wires, rank);
   options.encryption = testing::EncryptionOf(wires);
   for (int r = 0; r < kWorld; ++r) {
@@ -146,7 +155,7 @@ int RunRank(const std::string& mode, testing::Wires wires, int rank) {
   }
   const auto comm = Communicator::Create(options, **listener);
   RM_CHECK(comm.ok(), "cannot open the round");
-  if (mode == "any") return RunAnyOperation(**comm);
+  if (mode == "any" || mode == "connect") return RunAnyOperation(**comm);
   const std::vector<float> in(200'000, 1.0f);
   std::vector<float> out(in.size());
   OrderedSum<float> sum(kWorld, in.size());
@@ -163,6 +172,16 @@ int RunRank(const std::string& mode, testing::Wires wires, int rank) {
   }
 }
 
+std::vector<std::unique_ptr<Child>> StartRanks(const std::string& mode, testing::Wires wires) {
+  std::vector<std::unique_ptr<Child>> ranks;
+  for (int rank = 0; rank < kWorld; ++rank) {
+    ranks.push_back(std::make_unique<Child>(
+        std::vector<std::string>{"multiproc", "--rank", mode,
+                                 std::to_string(static_cast<int>(wires)), std::to_string(rank)}));
+  }
+  return ranks;
+}
+
 // What was there before: other programs of this machine may share memory of the same kind.
 std::set<std::string> SharedMemoryFiles() {
   std::set<std::string> names;
@@ -176,15 +195,12 @@ std::set<std::string> SharedMemoryFiles() {
 class MultiprocTest : public ::testing::TestWithParam<std::tuple<const char*, testing::Wires>> {
  protected:
   void SetUp() override {
-    for (int rank = 0; rank < kWorld; ++rank) {
-      ranks_.push_back(std::make_unique<Child>(std::vector<std::string>{
-          "multiproc", "--rank", std::get<0>(GetParam()),
-          std::to_string(static_cast<int>(std::get<1>(GetParam()))), std::to_string(rank)}));
-    }
+    ranks_ = StartRanks(std::get<0>(GetParam()), std::get<1>(GetParam()));
     std::string addresses;
     for (const auto& rank : ranks_) addresses += rank->ReadLine() + "\n";
     for (const auto& rank : ranks_) rank->Write(addresses);
-    for (const auto& rank : ranks_) ASSERT_EQ(rank->ReadLine(), "running");
+    for (const auto& rank : ranks_)
+      ASSERT_EQ(rank->ReadUntil("running", testing::kPatience), "running");
   }
 
   void ExpectSurvivorsName(int victim, milliseconds within) {
@@ -237,6 +253,93 @@ TEST_P(MultiprocTest, AStoppedRankThatGoesOnLearnsThatTheRoundIsOver) {
   ExpectSurvivorsName(1, kOperationTimeout + kSlack);
   ranks_[1]->Signal(SIGCONT);
   EXPECT_THAT(ranks_[1]->ReadUntil("failed", testing::kPatience), StartsWith("failed "));
+}
+
+// A round that begins, and the relay around one of its ranks.
+class Beginning {
+ public:
+  Beginning(testing::Wires wires, int victim) : victim_(victim) {
+    ranks_ = StartRanks("connect", wires);
+    for (const auto& rank : ranks_) {
+      addresses_.push_back(rank->ReadLine());
+      doors_.push_back(relay_.Open(addresses_.back()));
+    }
+  }
+
+  // The ranks begin to connect when they have been told where the others are.
+  void TellAddresses() {
+    for (int rank = 0; rank < kWorld; ++rank) {
+      std::string lines;
+      for (int other = 0; other < kWorld; ++other) {
+        const bool through = rank == victim_ || other == victim_;
+        lines += (through ? doors_ : addresses_)[static_cast<size_t>(other)] + "\n";
+      }
+      ranks_[static_cast<size_t>(rank)]->Write(lines);
+    }
+  }
+
+  // How much goes through the relay until all are connected.
+  uint64_t CountBytes() {
+    TellAddresses();
+    for (const auto& rank : ranks_)
+      EXPECT_EQ(rank->ReadUntil("connected", testing::kPatience), "connected");
+    return relay_.bytes();
+  }
+
+  // The victim is stopped when so much has gone through; with nothing before it opens the round.
+  void StopAfter(uint64_t bytes) {
+    if (bytes == 0) victim().Signal(SIGSTOP);
+    TellAddresses();
+    const auto deadline = steady_clock::now() + testing::kPatience;
+    while (relay_.bytes() < bytes && steady_clock::now() < deadline) std::this_thread::yield();
+    EXPECT_GE(relay_.bytes(), bytes);
+    victim().Signal(SIGSTOP);
+  }
+
+  // Some may wait to be dialed by a rank that waits for the victim itself, and name that one.
+  void ExpectSurvivorsNameTheVictim() {
+    const auto start = steady_clock::now();
+    for (int rank = 0; rank < kWorld; ++rank) {
+      if (rank == victim_) continue;
+      const std::string line =
+          ranks_[static_cast<size_t>(rank)]->ReadUntil("failed", testing::kPatience);
+      EXPECT_THAT(line, AnyOf(AllOf(StartsWith(fmt::format("failed {} ", victim_)),
+                                    HasSubstr(fmt::format("rank {} (", victim_))),
+                              AllOf(StartsWith("failed "), HasSubstr("has not connected"))))
+          << "rank " << rank;
+    }
+    EXPECT_LT(steady_clock::now() - start, 2 * kOperationTimeout + kSlack);
+    victim().Signal(SIGCONT);
+    EXPECT_THAT(victim().ReadUntil("failed", testing::kPatience), StartsWith("failed "));
+  }
+
+ private:
+  Child& victim() { return *ranks_[static_cast<size_t>(victim_)]; }
+
+  const int victim_;
+  testing::Relay relay_;
+  std::vector<std::unique_ptr<Child>> ranks_;
+  std::vector<std::string> addresses_;
+  std::vector<std::string> doors_;
+};
+
+class BeginningTest : public ::testing::TestWithParam<testing::Wires> {};
+INSTANTIATE_TEST_SUITE_P(Wires, BeginningTest,
+                         ::testing::Values(testing::Wires::kShared, testing::Wires::kTcp,
+                                           testing::Wires::kTls),
+                         [](const auto& info) { return testing::NameOf(info.param); });
+
+TEST_P(BeginningTest, ARankThatIsStoppedWhileRanksConnectIsNamedByAllSurvivors) {
+  constexpr int kMoments = 8;
+  testing::RunThreads(kMoments, [&](int moment) {
+    const int victim = moment % kWorld;
+    const uint64_t all = Beginning(GetParam(), victim).CountBytes();
+    Beginning round(GetParam(), victim);
+    const uint64_t bytes = all * static_cast<uint64_t>(moment) / kMoments;
+    SCOPED_TRACE(fmt::format("rank {} stopped after {} bytes of {}", victim, bytes, all));
+    round.StopAfter(bytes);
+    round.ExpectSurvivorsNameTheVictim();
+  });
 }
 
 }  // namespace

@@ -1,0 +1,42 @@
+// Where a rank's algorithm stumbles: a step of its is each time that it posts a message or has
+// waited for one.
+//
+//   Tripwire wire;
+//   wire.at = 5;
+//   wire.trip = [&] { relay.Freeze(); };
+//   const auto comm = OpenTripped(options, listener, &wire);
+//   wire.armed = true;
+//   ...an operation...
+//
+// Used by the thread that runs the operation.
+#ifndef RINGMASTER_RUNTIME_COLLECTIVES_TESTING_TRIPWIRE_H_
+#define RINGMASTER_RUNTIME_COLLECTIVES_TESTING_TRIPWIRE_H_
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "runtime/collectives/communicator.h"
+#include "runtime/collectives/transport/transport.h"
+
+namespace ringmaster::collectives::testing {
+
+struct Tripwire {
+  bool armed = false;
+  int at = -1;    // the step; -1: none
+  int steps = 0;  // so far, while armed
+  std::function<void()> trip;
+  Transport* transport = nullptr;  // of the rank, below the wire
+
+  void Step();
+  // The rank's operation ends with this, as if by itself.
+  void Abort(const std::string& why);
+};
+
+// As Communicator::Create, with the wire, if any. An error is a failure of the test.
+std::unique_ptr<Communicator> OpenTripped(const CommunicatorOptions& options,
+                                          tcp::Listener& listener, Tripwire* wire);
+
+}  // namespace ringmaster::collectives::testing
+
+#endif  // RINGMASTER_RUNTIME_COLLECTIVES_TESTING_TRIPWIRE_H_
