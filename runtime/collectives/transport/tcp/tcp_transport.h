@@ -135,7 +135,8 @@ class TcpTransport final : public Transport, private FrameHandler, private Round
   std::string DescribeOperation() const;
   bool busy() const;
 
-  // Until `done`, first without a system call that sleeps, then in Step.
+  // Waiting (tcp_transport_wait.cc): until `done`, first without a system call that sleeps, then in
+  // Step.
   template <typename Done>
   absl::Status Until(const Done& done);
   // How many looks pass before the clock is read.
