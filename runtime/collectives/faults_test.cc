@@ -99,8 +99,7 @@ class Yard {
  public:
   Yard(int world, Wires wires) : world_(world), group_(world, wires) {
     group_.options.segment_bytes = testing::kCallSegmentBytes;
-    group_.options.operation_timeout = kOperationTimeout;
-    group_.options.connect_timeout = kConnectTimeout;
+    SetTimeouts(kConnectTimeout, kOperationTimeout);
     for (int rank = 0; rank < world_; ++rank)
       doors_.push_back(relay_.Open(group_.options.members[rank].address));
   }
@@ -108,10 +107,12 @@ class Yard {
   // How many steps `victim` makes in the call.
   int CountSteps(const Call& call, int victim) {
     Tripwire wire;
+    SetTimeouts(testing::kPatience, testing::kPatience);
     Round(call, victim, wire, [&](int rank, Communicator& comm) {
       if (rank == victim) wire.armed = true;
       EXPECT_TRUE(call.run(comm).ok()) << call.name << ": " << comm.status();
     });
+    SetTimeouts(kConnectTimeout, kOperationTimeout);
     bytes_ = relay_.bytes();
     return wire.steps;
   }
@@ -157,8 +158,7 @@ class Yard {
 
   // `late` comes later than the others, by 0.6 of the time-outs, which is no fault of anybody's.
   void PlayLate(const Call& call, int late, milliseconds timeout, bool connected) {
-    group_.options.operation_timeout = timeout;
-    group_.options.connect_timeout = timeout;
+    SetTimeouts(timeout, timeout);
     Tripwire wire;
     std::barrier met(world_);
     Round(call, late, wire, [&](int rank, Communicator& comm) {
@@ -250,13 +250,16 @@ class Yard {
   }
 
   void ExpectNextRoundWorks(const Case& c) {
-    group_.options.operation_timeout = testing::kPatience;
-    group_.options.connect_timeout = testing::kPatience;
+    SetTimeouts(testing::kPatience, testing::kPatience);
     group_.Run([&](Communicator& comm) {
       EXPECT_TRUE(comm.Barrier("next round").ok()) << c.Name(comm.rank()) << comm.status();
     });
-    group_.options.operation_timeout = kOperationTimeout;
-    group_.options.connect_timeout = kConnectTimeout;
+    SetTimeouts(kConnectTimeout, kOperationTimeout);
+  }
+
+  void SetTimeouts(milliseconds connect, milliseconds operation) {
+    group_.options.connect_timeout = connect;
+    group_.options.operation_timeout = operation;
   }
 
   const int world_;
