@@ -16,6 +16,7 @@ namespace ringmaster::collectives {
 
 class Arrival {
  public:
+  Arrival() = default;  // of nothing
   explicit Arrival(std::span<std::byte> into) : into_(into.data()), size_(into.size()) {}
   explicit Arrival(const Combining& combining)
       : into_(combining.into.data()),
@@ -38,8 +39,8 @@ class Arrival {
   void Deliver(size_t offset, std::span<const std::byte> bytes) const;
 
  private:
-  std::byte* into_;
-  size_t size_;
+  std::byte* into_ = nullptr;
+  size_t size_ = 0;
   const std::byte* mine_ = nullptr;
   Combiner combiner_;
   bool arrived_is_left_ = false;

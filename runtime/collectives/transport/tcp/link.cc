@@ -42,25 +42,25 @@ void Link::StartOperation() {
 
 void Link::DropWork(bool keep_partial) {
   const bool partial = keep_partial && !queue_.empty() && queue_.front().sent > 0;
-  queue_.resize(partial ? 1 : 0);
+  queue_.Shorten(partial ? 1 : 0);
   if (!keep_partial && tls_ != nullptr) tls_->DropUnsent();
-  posted_.clear();
-  held_.clear();
+  posted_.Clear();
+  held_.Clear();
   staged_bytes_ = 0;
 }
 
 void Link::Abandon() {
   const bool half_sent = !queue_.empty() && queue_.front().sent > 0 && !queue_.front().control;
-  std::erase_if(queue_, [](const Outgoing& frame) { return !frame.control; });
-  posted_.clear();
-  held_.clear();
+  queue_.EraseIf([](const Outgoing& frame) { return !frame.control; });
+  posted_.Clear();
+  held_.Clear();
   staged_bytes_ = 0;
   if (half_sent) Close();
 }
 
 void Link::ReleaseHeld() {
-  for (const Held& held : held_) QueueData(held.header, held.payload);
-  held_.clear();
+  for (size_t i = 0; i < held_.size(); ++i) QueueData(held_[i].header, held_[i].payload);
+  held_.Clear();
 }
 
 void Link::UseSharedMemory(std::unique_ptr<shm::Channel> channel, uint64_t round) {
@@ -71,28 +71,38 @@ void Link::UseSharedMemory(std::unique_ptr<shm::Channel> channel, uint64_t round
 
 bool Link::QueueData(const FrameHeader& header, std::span<const std::byte> bytes) {
   if (path_ == Path::kTcp) {
-    queue_.push_back({.header = EncodeFrameHeader(header), .payload = bytes});
+    QueueFrame(header, "", bytes, /*control=*/false);
     return false;
   }
   size_t sent = 0;
   const bool ahead = path_ == Path::kSharedMemory && held_.empty() && sent_ahead_ < kAheadBytes;
   if (ahead && SendShared(header, bytes, &sent)) return true;
-  held_.push_back({.header = header, .payload = bytes, .sent = sent});
+  held_.Add([&](Held& held) { held = {.header = header, .payload = bytes, .sent = sent}; });
   return false;
 }
 
-void Link::QueueControl(const FrameHeader& header, const std::string& text) {
+void Link::QueueControl(const FrameHeader& header, std::string_view text) {
   if (left_) return;  // nobody is there to hear it, and its connection may be gone
   FrameHeader sized = header;
-  const std::string body = text.substr(0, kMaxControlBytes);
+  const std::string_view body = text.substr(0, kMaxControlBytes);
   sized.length = body.size();
-  queue_.push_back({.header = EncodeFrameHeader(sized), .text = body, .control = true});
+  QueueFrame(sized, body, {}, /*control=*/true);
+}
+
+void Link::QueueFrame(const FrameHeader& header, std::string_view text,
+                      std::span<const std::byte> payload, bool control) {
+  queue_.Add([&](Outgoing& frame) {
+    frame.header = EncodeFrameHeader(header);
+    frame.text.assign(text);
+    frame.payload = payload;
+    frame.sent = 0;
+    frame.control = control;
+  });
 }
 
 bool Link::has_sends() const {
   if (has_unsent() && unsent_data_) return true;
-  return has_held() || std::any_of(queue_.begin(), queue_.end(),
-                                   [](const Outgoing& frame) { return !frame.control; });
+  return has_held() || queue_.Any([](const Outgoing& frame) { return !frame.control; });
 }
 
 short Link::interest(bool reads_ahead) const {
@@ -152,7 +162,7 @@ void Link::Sent(size_t bytes, SteadyTime now) {
     if (!frame.control) unsent_data_ = true;
     if (frame.sent == frame.size()) {
       bytes_sent_ += frame.payload.size();
-      queue_.pop_front();
+      queue_.PopFront();
     }
   }
 }
@@ -212,7 +222,7 @@ absl::Status Link::ReadControl(SteadyTime now, bool* would_block) {
 }
 
 void Link::DropControl() {
-  std::erase_if(queue_, [](const Outgoing& frame) { return frame.control; });
+  queue_.EraseIf([](const Outgoing& frame) { return frame.control; });
 }
 
 absl::Status Link::ReadData(SteadyTime now, uint64_t most, bool* would_block) {
@@ -236,7 +246,7 @@ absl::Status Link::ReadData(SteadyTime now, uint64_t most, bool* would_block) {
   if (done_ > before) last_progress_ = now;
   if (*would_block || done_ < arrival.size()) return absl::OkStatus();
   bytes_received_ += posted_.front().size();
-  posted_.pop_front();
+  posted_.PopFront();
   ++completed_;
   reading_payload_ = false;
   done_ = 0;

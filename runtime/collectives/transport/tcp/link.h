@@ -13,15 +13,16 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "common/clock.h"
 #include "common/file.h"
+#include "common/kept_queue.h"
 #include "runtime/collectives/transport/arrival.h"
 #include "runtime/collectives/transport/frame.h"
 #include "runtime/collectives/transport/shm/channel.h"
@@ -78,11 +79,11 @@ class Link {
   // Queues a frame; before there is a connection, too. `bytes` are not copied, unless they are all
   // put into shared memory at once, which is what true says. A peer that has left is told nothing.
   bool QueueData(const FrameHeader& header, std::span<const std::byte> bytes);
-  void QueueControl(const FrameHeader& header, const std::string& text);
+  void QueueControl(const FrameHeader& header, std::string_view text);
   // What an Arrival is made of. The number of the receive, from 1 in each operation.
   template <typename Place>
   uint64_t PostReceive(const Place& place) {
-    posted_.emplace_back(place);
+    posted_.Add([&](Arrival& arrival) { std::construct_at(&arrival, place); });
     return ++posted_count_;
   }
 
@@ -149,7 +150,7 @@ class Link {
 
  private:
   struct Outgoing {
-    FrameHeaderBytes header;
+    FrameHeaderBytes header{};
     std::string text{};                    // of a control frame
     std::span<const std::byte> payload{};  // of a data frame
     size_t sent = 0;
@@ -170,6 +171,8 @@ class Link {
   bool awaits_receive() const { return reading_payload_ && is_data() && !matched_; }
   bool is_data() const { return header_.type == FrameType::kData; }
   bool has_unsent() const { return tls_ != nullptr && tls_->has_unsent(); }
+  void QueueFrame(const FrameHeader& header, std::string_view text,
+                  std::span<const std::byte> payload, bool control);
   void Sent(size_t bytes, SteadyTime now);
   bool SendShared(const FrameHeader& header, std::span<const std::byte> payload, size_t* sent);
   FrameHeader HeaderOf(const shm::Channel::Piece& piece) const;
@@ -202,14 +205,14 @@ class Link {
   Path path_ = Path::kUnsettled;
   std::unique_ptr<shm::Channel> channel_;
   uint64_t round_ = 0;  // of the channel
-  std::deque<Held> held_;
+  KeptQueue<Held> held_;
   size_t sent_ahead_ = 0;   // through shared memory since MoveShared was called
   size_t shared_done_ = 0;  // bytes of the first receive that came through shared memory
   bool shared_matched_ = false;
   bool shared_moved_ = false;
 
-  std::deque<Outgoing> queue_;
-  std::deque<Arrival> posted_;
+  KeptQueue<Outgoing> queue_;
+  KeptQueue<Arrival> posted_;
   std::vector<std::byte> staged_;  // what arrived of a message that is combined; made when needed
   size_t staged_bytes_ = 0;
   uint64_t posted_count_ = 0;

@@ -28,7 +28,7 @@ absl::StatusOr<bool> Link::MoveShared() {
     const bool whole = SendShared(held.header, held.payload, &held.sent);
     moved = moved || whole || held.sent > before;
     if (!whole) break;
-    held_.pop_front();
+    held_.PopFront();
   }
   shm::Channel::Piece piece;
   size_t taken = 0;
@@ -65,7 +65,7 @@ absl::Status Link::ReceiveShared(const shm::Channel::Piece& piece) {
   shared_done_ += bytes;
   if (shared_done_ < arrival.size()) return absl::OkStatus();
   bytes_received_ += arrival.size();
-  posted_.pop_front();
+  posted_.PopFront();
   ++completed_;
   shared_done_ = 0;
   shared_matched_ = false;
