@@ -135,8 +135,9 @@ absl::Status Communicator::Allreduce(Reduction reduction, ConstElements in, Elem
     RM_RETURN_IF_ERROR(Mismatch(name, "the length of the result is", out.count(), in.count()));
     RM_RETURN_IF_ERROR(Overlap(name, in, out));
     const Method method = MethodFor(OperationKind::kAllreduce, reduction, in);
+    const std::string note = NoteOf(reduction, method);
     const Operation operation{OperationKind::kAllreduce,   in.type(), in.count(),
-                              DetailOf(reduction, method), name,      NoteOf(reduction, method)};
+                              DetailOf(reduction, method), name,      note};
     return Run(operation,
                [&](Transport& t) { return collectives::Allreduce(t, method, reduction, in, out); });
   });
@@ -172,12 +173,8 @@ absl::Status Communicator::Reduce(Reduction reduction, int root, ConstElements i
     }
     const Method method = MethodFor(OperationKind::kReduce, reduction, in);
     const uint64_t detail = static_cast<uint64_t>(root) << 16 | DetailOf(reduction, method);
-    const Operation operation{OperationKind::kReduce,
-                              in.type(),
-                              in.count(),
-                              detail,
-                              name,
-                              fmt::format("{} {}", NoteOf(reduction, method), ToRoot(root))};
+    const std::string note = fmt::format("{} {}", NoteOf(reduction, method), ToRoot(root));
+    const Operation operation{OperationKind::kReduce, in.type(), in.count(), detail, name, note};
     return Run(operation, [&](Transport& t) {
       return collectives::Reduce(t, method, reduction, root, in, out);
     });
@@ -194,12 +191,9 @@ absl::Status Communicator::Broadcast(int root, Elements data, std::string_view n
             ? TwoLevelsOver(method)
             : fmt::format("by {}", method.accelerator != nullptr ? method.accelerator->name()
                                                                  : NameOf(method.algorithm));
-    const Operation operation{OperationKind::kBroadcast,
-                              data.type(),
-                              data.count(),
-                              detail,
-                              name,
-                              fmt::format("{} {}", FromRoot(root), how)};
+    const std::string note = fmt::format("{} {}", FromRoot(root), how);
+    const Operation operation{
+        OperationKind::kBroadcast, data.type(), data.count(), detail, name, note};
     return Run(operation,
                [&](Transport& t) { return collectives::Broadcast(t, method, root, data); });
   });
@@ -212,12 +206,9 @@ absl::Status Communicator::Allgather(ConstElements mine, std::span<const size_t>
     RM_RETURN_IF_ERROR(CheckParts(counts, mine.count(), out.count(), name));
     const Elements part = out.Slice(Total(counts.first(static_cast<size_t>(rank()))), mine.count());
     if (part.data() != mine.data()) RM_RETURN_IF_ERROR(Overlap(name, mine, out));
-    const Operation operation{OperationKind::kAllgather,
-                              mine.type(),
-                              out.count(),
-                              HashOf(counts),
-                              name,
-                              fmt::format("this rank's {}", mine.count())};
+    const std::string note = fmt::format("this rank's {}", mine.count());
+    const Operation operation{
+        OperationKind::kAllgather, mine.type(), out.count(), HashOf(counts), name, note};
     std::vector<size_t> bytes(counts.begin(), counts.end());
     for (size_t& size : bytes) size *= mine.element_bytes();
     return Run(operation, [&](Transport& t) {
@@ -241,8 +232,9 @@ absl::Status Communicator::Gather(int root, ConstElements mine, std::span<const 
       if (part.data() != mine.data()) RM_RETURN_IF_ERROR(Overlap(name, mine, out));
     }
     const auto code = static_cast<uint64_t>(root);
+    const std::string note = ToRoot(root);
     const Operation operation{OperationKind::kGather, mine.type(), total,
-                              HashOf(counts, code),   name,        ToRoot(root)};
+                              HashOf(counts, code),   name,        note};
     return Run(operation, [&](Transport& t) {
       if (Accelerator* accelerator = shared_->accelerator.get(); accelerator != nullptr)
         return collectives::Gather(*accelerator, t, root, mine, counts, out);
@@ -264,8 +256,9 @@ absl::Status Communicator::Scatter(int root, ConstElements in, std::span<const s
       if (part.data() != mine.data()) RM_RETURN_IF_ERROR(Overlap(name, in, mine));
     }
     const auto code = static_cast<uint64_t>(root);
+    const std::string note = FromRoot(root);
     const Operation operation{OperationKind::kScatter, mine.type(), total,
-                              HashOf(counts, code),    name,        FromRoot(root)};
+                              HashOf(counts, code),    name,        note};
     return Run(operation, [&](Transport& t) {
       if (Accelerator* accelerator = shared_->accelerator.get(); accelerator != nullptr)
         return collectives::Scatter(*accelerator, t, root, in, counts, mine);
@@ -291,13 +284,8 @@ absl::Status Communicator::AllToAll(ConstElements in, std::span<const size_t> se
       const auto at = static_cast<size_t>(peer);
       by_peer.push_back(HashOfExchange(rank(), peer, send_counts[at], receive_counts[at]));
     }
-    const Operation operation{OperationKind::kAllToAll,
-                              in.type(),
-                              0,
-                              0,
-                              name,
-                              fmt::format("this rank's {} for {}", in.count(), out.count()),
-                              by_peer};
+    const std::string note = fmt::format("this rank's {} for {}", in.count(), out.count());
+    const Operation operation{OperationKind::kAllToAll, in.type(), 0, 0, name, note, by_peer};
     return Run(operation, [&](Transport& t) -> absl::Status {
       std::vector<std::byte> copy;
       if (in.data() == out.data()) copy.assign(in.bytes().begin(), in.bytes().end());

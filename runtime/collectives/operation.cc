@@ -1,6 +1,7 @@
 #include "runtime/collectives/operation.h"
 
 #include <cstring>
+#include <iterator>
 
 #include <fmt/format.h>
 
@@ -44,8 +45,15 @@ uint64_t Operation::Hash() const {
 }
 
 std::string Operation::Describe() const {
-  return fmt::format("{} of {} {} \"{}\"{}{}", OperationKindName(kind), count, NameOf(type),
-                     name.substr(0, kMaxNameBytes), note.empty() ? "" : ", ", note);
+  std::string text;
+  DescribeTo(&text);
+  return text;
+}
+
+void Operation::DescribeTo(std::string* text) const {
+  fmt::format_to(std::back_inserter(*text), "{} of {} {} \"{}\"{}{}", OperationKindName(kind),
+                 count, NameOf(type), name.substr(0, kMaxNameBytes), note.empty() ? "" : ", ",
+                 note);
 }
 
 }  // namespace ringmaster::collectives

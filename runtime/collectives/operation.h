@@ -12,16 +12,17 @@
 
 namespace ringmaster::collectives {
 
+// The views must live until the operation is over.
 struct Operation {
   OperationKind kind = OperationKind::kBarrier;
   ElementType type = ElementType::kU8;
   uint64_t count = 0;  // elements
   uint64_t detail =
       0;  // what else must agree: the root, the reduction, a digest of the parts' sizes
-  std::string_view name;  // the tensor's, for people; must live until the operation is over
-  std::string note;       // `detail` in words, e.g. "from rank 2"; not compared
+  std::string_view name;  // the tensor's, for people
+  std::string_view note;  // `detail` in words, e.g. "from rank 2"; not compared
   // By rank: what only this rank and that one must agree on (lengths that no third one knows).
-  // Empty: nothing. Not part of the hash. A view, which must live until the operation is over.
+  // Empty: nothing. Not part of the hash.
   std::span<const uint64_t> by_peer{};
 
   // The Digest of all fields but the note. Peers compare it on every frame; it finds programs that
@@ -30,6 +31,8 @@ struct Operation {
 
   // `allreduce of 100 float32 "conv1/weight", sum`; at most kMaxDescriptionBytes.
   std::string Describe() const;
+  // The same, at the end of `text`.
+  void DescribeTo(std::string* text) const;
 };
 
 // For Operation::by_peer: what two ranks agree on, one of which sends `sent` elements and awaits

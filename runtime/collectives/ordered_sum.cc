@@ -1,6 +1,7 @@
 #include "runtime/collectives/ordered_sum.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include <fmt/format.h>
@@ -28,7 +29,8 @@ OrderedSum<T>::OrderedSum(int shards, size_t elements, SumOrder order)
     : shards_(shards),
       elements_(elements),
       order_(order),
-      direct_(std::make_unique<DirectSum<T>>()) {
+      direct_(std::make_unique<DirectSum<T>>()),
+      halving_(std::make_unique<HalvingSum<T>>()) {
   RM_CHECK(shards >= 1, "an ordered sum needs at least one shard");
   added_.assign(static_cast<size_t>(shards), false);
 }
@@ -69,7 +71,7 @@ void OrderedSum<T>::AddInTreeOrder(int shard, std::span<const T> values) {
     const bool is_left = node.begin == parent.begin;
     const ShardRange sibling =
         is_left ? ShardRange{node.end, parent.end} : ShardRange{parent.begin, node.begin};
-    const auto found = nodes_.find(sibling);
+    const auto found = Find(sibling);
     if (found == nodes_.end()) break;
     std::vector<T> other = std::move(found->second);
     nodes_.erase(found);
@@ -81,18 +83,31 @@ void OrderedSum<T>::AddInTreeOrder(int shard, std::span<const T> values) {
     sum = buffer;
     node = parent;
   }
-  nodes_[node] = sum.data() == values.data() ? CopyToBuffer(values) : std::move(buffer);
+  Keep(node, sum.data() == values.data() ? CopyToBuffer(values) : std::move(buffer));
 }
 
 template <typename T>
 void OrderedSum<T>::AddAsItComes(std::span<const T> values) {
   const ShardRange all{0, shards_};
-  const auto found = nodes_.find(all);
+  const auto found = Find(all);
   if (found == nodes_.end()) {
-    nodes_[all] = CopyToBuffer(values);
+    Keep(all, CopyToBuffer(values));
   } else {
     collectives::Add(found->second.data(), found->second.data(), values.data(), elements_);
   }
+}
+
+// They are few: a search among all costs nothing beside the additions.
+template <typename T>
+typename std::vector<typename OrderedSum<T>::Node>::iterator OrderedSum<T>::Find(
+    const ShardRange& range) {
+  return std::ranges::find(nodes_, range, &Node::first);
+}
+
+template <typename T>
+void OrderedSum<T>::Keep(const ShardRange& range, std::vector<T> values) {
+  nodes_.emplace(std::ranges::upper_bound(nodes_, range, {}, &Node::first), range,
+                 std::move(values));
 }
 
 template <typename T>
@@ -114,8 +129,9 @@ absl::Status OrderedSum<T>::Reduce(Communicator& communicator, std::span<T> out,
         fmt::format("{}: the result has {} values; the sum is of {}", name, out.size(), elements_));
   }
   return communicator.Guard(name, [&]() -> absl::Status {
-    Contribution<T> mine{shards_, order_, added_, {}};
-    for (const auto& [node, values] : nodes_) mine.sums.push_back(values);
+    sums_.clear();
+    for (const auto& [node, values] : nodes_) sums_.push_back(values);
+    const Contribution<T> mine{shards_, order_, added_, sums_};
     Operation operation;
     operation.kind = OperationKind::kOrderedSum;
     operation.type = kTypeOf<T>;
@@ -127,10 +143,12 @@ absl::Status OrderedSum<T>::Reduce(Communicator& communicator, std::span<T> out,
     operation.detail = static_cast<uint64_t>(shards_) << 16 | static_cast<uint64_t>(order_) << 8 |
                        static_cast<uint64_t>(algorithm);
     operation.name = name;
-    operation.note = fmt::format("{} shards by {}", shards_, NameOf(algorithm));
+    note_.clear();
+    fmt::format_to(std::back_inserter(note_), "{} shards by {}", shards_, NameOf(algorithm));
+    operation.note = note_;
     return communicator.Run(operation, [&](Transport& transport) {
       if (algorithm == Algorithm::kHalvingDoubling)
-        return HalvingSum<T>(transport, std::move(mine), out, communicator.segment_bytes()).Run();
+        return halving_->Run(transport, mine, out, communicator.segment_bytes());
       return direct_->Run(transport, mine, out, communicator.segment_bytes());
     });
   });

@@ -26,10 +26,11 @@
 #define RINGMASTER_RUNTIME_COLLECTIVES_ORDERED_SUM_H_
 
 #include <cstddef>
-#include <map>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "common/status.h"
@@ -42,6 +43,8 @@ namespace ringmaster::collectives {
 class Communicator;
 template <typename T>
 class DirectSum;
+template <typename T>
+class HalvingSum;
 
 // In which order the shards are added. kByRank exists for one test of the product: it adds in the
 // order in which shards arrive on a rank and then by rank, so its bits depend on the world size,
@@ -69,9 +72,9 @@ class OrderedSum {
   // schedules with the same bits, of which the communicator's selector takes the faster: direct
   // (algorithms/direct_sum.h) and halving (algorithms/halving_sum.h). For ranges aligned to the
   // tree both move a ring's bytes: 2(W-1)/W of the vector out of each rank; direct W-1 times a
-  // vector of a few kilobytes, in one step. While it runs direct holds at most a segment more for
-  // each node that must wait for its turn, halving a vector for each sum that `out` has no room
-  // for.
+  // vector of a few kilobytes, in one step. Direct keeps at most a segment more for each node that
+  // must wait for its turn; halving holds, while it runs, a vector for each sum that `out` has no
+  // room for. As long as nobody's shards change, nothing else is allocated after the first time.
   absl::Status Reduce(Communicator& communicator, std::span<T> out, std::string_view name);
 
   // Forgets what was added, keeps the memory for the next step.
@@ -82,18 +85,27 @@ class OrderedSum {
   size_t buffers_in_use() const { return nodes_.size(); }
 
  private:
+  using Node = std::pair<ShardRange, std::vector<T>>;
+
   void AddInTreeOrder(int shard, std::span<const T> values);
   void AddAsItComes(std::span<const T> values);
+  typename std::vector<Node>::iterator Find(const ShardRange& range);
+  // In shard order.
+  void Keep(const ShardRange& range, std::vector<T> values);
   std::vector<T> CopyToBuffer(std::span<const T> values);
 
   const int shards_;
   const size_t elements_;
   const SumOrder order_;
   std::vector<bool> added_;  // by shard
-  std::map<ShardRange, std::vector<T>>
-      nodes_;                         // complete nodes without a complete parent (kByRank: one sum)
+  // Complete nodes without a complete parent, in shard order (kByRank: one sum).
+  std::vector<Node> nodes_;
   std::vector<std::vector<T>> free_;  // buffers for reuse
   std::unique_ptr<DirectSum<T>> direct_;
+  std::unique_ptr<HalvingSum<T>> halving_;
+  // What Reduce hands on; members for their memory.
+  std::vector<std::span<const T>> sums_;  // of nodes_
+  std::string note_;                      // of the operation
 };
 
 extern template class OrderedSum<float>;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <ranges>
 #include <span>
 #include <vector>
 
@@ -33,18 +34,23 @@ inline std::vector<Piece> PartsOf(std::span<const size_t> lengths) {
   return parts;
 }
 
+// `slice` cut into so many pieces of `largest` elements, the last of what is left. A range that
+// computes them, with a size and places.
+inline auto CutInto(size_t pieces, Piece slice, size_t largest) {
+  return std::views::iota(size_t{0}, pieces) | std::views::transform([slice, largest](size_t i) {
+           const size_t done = i * largest;
+           return Piece{slice.offset + done, std::min(largest, slice.count - done)};
+         });
+}
+
 // `slice` cut into pieces of at most `largest` elements; none where it is empty.
-inline std::vector<Piece> PiecesOf(Piece slice, size_t largest) {
-  std::vector<Piece> pieces;
-  for (size_t done = 0; done < slice.count; done += largest) {
-    pieces.push_back({slice.offset + done, std::min(largest, slice.count - done)});
-  }
-  return pieces;
+inline auto PiecesOf(Piece slice, size_t largest) {
+  return CutInto((slice.count + largest - 1) / largest, slice, largest);
 }
 
 // The same for messages that must come even where they are empty.
-inline std::vector<Piece> MessagesOf(Piece slice, size_t largest) {
-  return slice.count == 0 ? std::vector<Piece>{slice} : PiecesOf(slice, largest);
+inline auto MessagesOf(Piece slice, size_t largest) {
+  return CutInto(std::max<size_t>(1, (slice.count + largest - 1) / largest), slice, largest);
 }
 
 // `rank` + `by` around the ring.

@@ -28,7 +28,7 @@ void ReceiveAll(Transport& transport, int from, std::span<std::byte> bytes, size
 }
 
 Operation Transfer(int from, int to, ConstElements data, std::string_view name,
-                   const std::string& note) {
+                   std::string_view note) {
   Operation operation;
   operation.kind = OperationKind::kSend;
   operation.type = data.type();

@@ -95,8 +95,8 @@ class Timeline {
   std::thread writer_;  // last: it uses the others
 };
 
-// While it lives, phases of this thread go to the track. `timeline` may be null: then they go
-// nowhere.
+// While it lives, phases of this thread go to the track, whose name outlives it. `timeline` may be
+// null: then they go nowhere.
 class TimelineTrack {
  public:
   TimelineTrack(Timeline* timeline, std::string_view track);
@@ -107,7 +107,7 @@ class TimelineTrack {
  private:
   friend class Phase;
   Timeline* const timeline_;
-  const std::string track_;
+  const std::string_view track_;
   const TimelineTrack* const outer_;
 };
 

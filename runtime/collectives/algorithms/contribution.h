@@ -12,14 +12,14 @@
 
 namespace ringmaster::collectives {
 
-// This rank's part of a sum.
+// This rank's part of a sum. Views.
 template <typename T>
 struct Contribution {
   int shards = 0;
   SumOrder order = SumOrder::kTree;
-  std::vector<bool> owned;  // by shard
-  std::vector<std::span<const T>>
-      sums;  // kTree: of the covering nodes of `owned`, in shard order; else one or none
+  const std::vector<bool>& owned;  // by shard
+  // kTree: of the covering nodes of `owned`, in shard order; else one or none.
+  std::span<const std::span<const T>> sums;
 };
 
 // Whether a message of T may be added as it arrives. Blocks have an exponent of their own, of which

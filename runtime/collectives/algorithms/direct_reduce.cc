@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <vector>
 
 #include "common/status.h"
@@ -36,8 +37,9 @@ SliceReduction::SliceReduction(Transport& transport, std::span<const int> ranks,
       out_(out),
       segment_bytes_(segment_bytes),
       me_(PlaceOf(transport.rank(), ranks)) {
-  if (owns_slice())
-    pieces_ = PiecesOf(slices_[me_], PieceElements(in.element_bytes(), segment_bytes));
+  if (!owns_slice()) return;
+  std::ranges::copy(PiecesOf(slices_[me_], PieceElements(in.element_bytes(), segment_bytes)),
+                    std::back_inserter(pieces_));
 }
 
 // Everybody begins with the next one, so that no rank is everybody's target at once.
@@ -106,8 +108,9 @@ absl::Status DirectAllreduce(Transport& transport, const Combiner& combine, Cons
     return absl::OkStatus();
   };
   const auto bytes_of = [&](Piece piece) { return Part(out, piece).bytes(); };
+  std::vector<Receipt> receipts;
   return SumAndSpread(transport, in.count(), PieceElements(in.element_bytes(), segment_bytes), send,
-                      sum, bytes_of);
+                      sum, bytes_of, &receipts);
 }
 
 }  // namespace ringmaster::collectives

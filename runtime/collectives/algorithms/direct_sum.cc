@@ -44,7 +44,7 @@ SumSchedule ScheduleFor(const Ownership& ownership, SumOrder order, int rank, bo
 template <typename T>
 absl::Status DirectSum<T>::Run(Transport& transport, const Contribution<T>& mine, std::span<T> out,
                                size_t segment_bytes) {
-  Context run{transport, mine, out, Ownership(transport.world(), mine.shards), {}};
+  Context run{transport, mine, out};
   // What is queued lies in the run's memory, so the operation ends here, well or badly.
   const absl::Status status = RunSteps(run, segment_bytes);
   return status.ok() ? transport.Finish() : transport.Fail({status, -1});
@@ -61,7 +61,7 @@ absl::Status DirectSum<T>::RunSteps(Context& run, size_t segment_bytes) {
     for (const std::span<const T> sum : run.mine.sums) transport.PostSend(to, BytesOf(sum, piece));
   };
   if (run.out.size_bytes() * others <= kInOneStep) {
-    const std::vector<Piece> pieces = PiecesOf({0, run.out.size()}, largest);
+    const auto pieces = PiecesOf({0, run.out.size()}, largest);
     for (int i = 1; i < transport.world(); ++i) {
       for (const Piece& piece : pieces)
         send(RingRank(transport.rank(), i, transport.world()), piece);
@@ -70,7 +70,8 @@ absl::Status DirectSum<T>::RunSteps(Context& run, size_t segment_bytes) {
   } else {
     const auto add = [&](Piece piece) { return AddPiece(run, piece); };
     const auto bytes_of = [&](Piece piece) { return WritableBytesOf(run.out, piece); };
-    RM_RETURN_IF_ERROR(SumAndSpread(transport, run.out.size(), largest, send, add, bytes_of));
+    RM_RETURN_IF_ERROR(
+        SumAndSpread(transport, run.out.size(), largest, send, add, bytes_of, &receipts_));
   }
   return Agree(run);  // also a rank that has added nothing
 }
@@ -80,11 +81,13 @@ template <typename T>
 void DirectSum<T>::TellOwnership(Context& run) {
   const int world = run.transport.world();
   const int rank = run.transport.rank();
-  run.ownership.Set(rank, run.mine.owned);
+  rows_.clear();
+  ownership_.Reset(world, run.mine.shards);
+  ownership_.Set(rank, run.mine.owned);
   for (int step = 1; step < world; ++step) {
     const int from = RingRank(rank, -step, world);
-    run.transport.PostSend(RingRank(rank, step, world), run.ownership.bits(rank));
-    run.rows.push_back(run.transport.PostReceive(from, run.ownership.bits(from)));
+    run.transport.PostSend(RingRank(rank, step, world), ownership_.bits(rank));
+    rows_.push_back(run.transport.PostReceive(from, ownership_.bits(from)));
   }
 }
 
@@ -93,37 +96,44 @@ template <typename T>
 absl::Status DirectSum<T>::Agree(Context& run) {
   if (std::exchange(run.is_agreed, true)) return absl::OkStatus();
   const Phase phase("exchange ownership");
-  RM_RETURN_IF_ERROR(WaitForAll(run.transport, run.rows));
+  RM_RETURN_IF_ERROR(WaitForAll(run.transport, rows_));
   const int rank = run.transport.rank();
-  if (plan_ && plan_->rank == rank && plan_->ownership == run.ownership) return absl::OkStatus();
-  RM_RETURN_IF_ERROR(run.ownership.Check());
-  plan_ = {run.ownership, rank, ScheduleFor(run.ownership, run.mine.order, rank, kCombines<T>)};
+  if (plan_ && plan_->rank == rank && plan_->ownership == ownership_) return absl::OkStatus();
+  RM_RETURN_IF_ERROR(ownership_.Check());
+  plan_ = {ownership_, rank, ScheduleFor(ownership_, run.mine.order, rank, kCombines<T>)};
   return absl::OkStatus();
+}
+
+template <typename T>
+void DirectSum<T>::PrepareScratch(size_t elements) {
+  const auto places = static_cast<size_t>(plan_->schedule.scratch);
+  if (scratch_.size() == places && scratch_elements_ >= elements) return;
+  scratch_elements_ = 0;
+  scratch_.clear();
+  for (size_t i = 0; i < places; ++i)
+    scratch_.push_back(std::make_unique_for_overwrite<T[]>(elements));
+  scratch_elements_ = elements;
 }
 
 template <typename T>
 absl::Status DirectSum<T>::AddPiece(Context& run, Piece piece) {
   RM_RETURN_IF_ERROR(Agree(run));
   const Phase phase("add slice");
-  if (run.scratch_elements < piece.count) {
-    run.scratch_elements = piece.count;
-    run.scratch.resize(static_cast<size_t>(plan_->schedule.scratch));
-    for (auto& scratch : run.scratch) scratch = std::make_unique_for_overwrite<T[]>(piece.count);
-  }
+  PrepareScratch(piece.count);
   const std::span<T> result = run.out.subspan(piece.offset, piece.count);
-  std::vector<std::optional<Receipt>> awaited(1 + run.scratch.size());  // the result's comes first
+  awaited_.assign(1 + scratch_.size(), std::nullopt);
   const auto number = [](const SumPlace& place) {
     return place.kind == SumPlace::Kind::kResult ? 0 : 1 + static_cast<size_t>(place.index);
   };
   const auto wait_for = [&](const SumPlace& place) -> absl::Status {
     if (place.kind == SumPlace::Kind::kOwn) return absl::OkStatus();
-    const auto receipt = std::exchange(awaited[number(place)], std::nullopt);
+    const auto receipt = std::exchange(awaited_[number(place)], std::nullopt);
     return receipt ? run.transport.Wait(*receipt) : absl::OkStatus();
   };
   const auto target = [&](const SumPlace& place) {
     return place.kind == SumPlace::Kind::kResult
                ? result
-               : std::span(run.scratch[static_cast<size_t>(place.index)].get(), piece.count);
+               : std::span(scratch_[static_cast<size_t>(place.index)].get(), piece.count);
   };
   const auto operand = [&](const SumPlace& place) -> std::span<const T> {
     if (place.kind != SumPlace::Kind::kOwn) return target(place);
@@ -133,7 +143,7 @@ absl::Status DirectSum<T>::AddPiece(Context& run, Piece piece) {
   for (const auto& [kind, peer, left, right, into] : plan_->schedule.steps) {
     const std::span<T> sum = target(into);
     if (kind == Kind::kReceive) {
-      awaited[number(into)] = run.transport.PostReceive(peer, std::as_writable_bytes(sum));
+      awaited_[number(into)] = run.transport.PostReceive(peer, std::as_writable_bytes(sum));
       continue;
     }
     if (kind != Kind::kCombineLeft) RM_RETURN_IF_ERROR(wait_for(left));
@@ -145,7 +155,7 @@ absl::Status DirectSum<T>::AddPiece(Context& run, Piece piece) {
     } else if constexpr (kCombines<T>) {
       const bool arrives_left = kind == Kind::kCombineLeft;
       const auto mine = std::as_bytes(operand(arrives_left ? right : left));
-      awaited[number(into)] = run.transport.PostCombine(
+      awaited_[number(into)] = run.transport.PostCombine(
           peer, {Adding<T>(), mine, std::as_writable_bytes(sum), arrives_left});
     }
   }

@@ -27,8 +27,8 @@
 
 namespace ringmaster::collectives {
 
-// Runs of one sum after another, which keep the steps as long as nobody's shards change. Not
-// thread-safe.
+// Runs of one sum after another, which keep their memory, and the steps as long as nobody's shards
+// change. Not thread-safe.
 template <typename T>
 class DirectSum {
  public:
@@ -49,19 +49,25 @@ class DirectSum {
     Transport& transport;
     const Contribution<T>& mine;
     const std::span<T> out;
-    Ownership ownership;
-    std::vector<Receipt> rows;  // of the others' shards, until all are here
     bool is_agreed = false;
-    std::vector<std::unique_ptr<T[]>> scratch;  // for sums on their way, each of a piece
-    size_t scratch_elements = 0;
   };
 
   absl::Status RunSteps(Context& run, size_t segment_bytes);
-  static void TellOwnership(Context& run);
+  void TellOwnership(Context& run);
   absl::Status Agree(Context& run);
   absl::Status AddPiece(Context& run, Piece piece);
 
+  // Makes room for the sums on their way of a piece of so many elements.
+  void PrepareScratch(size_t elements);
+
   std::optional<Plan> plan_;
+  // Of the run in progress; members for their memory.
+  Ownership ownership_;
+  std::vector<Receipt> rows_;  // of the others' shards, until all are here
+  std::vector<Receipt> receipts_;
+  std::vector<std::optional<Receipt>> awaited_;  // of a piece: the result's, then the scratch's
+  std::vector<std::unique_ptr<T[]>> scratch_;    // for sums on their way, each of a piece
+  size_t scratch_elements_ = 0;
 };
 
 }  // namespace ringmaster::collectives

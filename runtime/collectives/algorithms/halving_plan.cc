@@ -1,5 +1,6 @@
 // Who adds which part of which node: the plan of halving_sum.h.
 #include <algorithm>
+#include <map>
 #include <set>
 #include <utility>
 

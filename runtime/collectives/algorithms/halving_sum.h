@@ -15,9 +15,11 @@
 #ifndef RINGMASTER_RUNTIME_COLLECTIVES_ALGORITHMS_HALVING_SUM_H_
 #define RINGMASTER_RUNTIME_COLLECTIVES_ALGORITHMS_HALVING_SUM_H_
 
+#include <array>
 #include <cstddef>
-#include <map>
+#include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -55,17 +57,27 @@ struct NodeStep {
 std::vector<NodeStep> HalvingPlan(int shards, std::span<const std::vector<ShardRange>> cover,
                                   size_t elements);
 
-// One run, for SumOrder::kTree. The transport is inside an operation; blocking and errors as
-// Transport's.
+// Runs of one sum after another, for SumOrder::kTree, which keep their memory, and the plan as long
+// as nobody's shards change. Not thread-safe.
 template <typename T>
 class HalvingSum {
  public:
-  HalvingSum(Transport& transport, Contribution<T> mine, std::span<T> out, size_t segment_bytes);
-
+  // One run. The transport is inside an operation; blocking and errors as Transport's.
   // kFailedPrecondition: the ranks together do not have each shard exactly once.
-  absl::Status Run();
+  absl::Status Run(Transport& transport, const Contribution<T>& mine, std::span<T> out,
+                   size_t segment_bytes);
 
  private:
+  // What does not change while nobody's shards do.
+  struct Plan {
+    Ownership ownership;
+    size_t elements;
+    std::vector<std::vector<ShardRange>> cover;  // the nodes that each rank brings
+    std::vector<NodeStep> steps;
+    std::vector<int> owners;  // ranks that have shards,
+    std::vector<int> idle;    // and those that have none
+  };
+
   // This rank's parts of a node's sum lie in `values`, at their places in the array. `sum` is the
   // same memory, or null where it may only be read.
   struct Held {
@@ -81,27 +93,39 @@ class HalvingSum {
     const T* mine;
   };
 
-  absl::Status RunSteps();
-  absl::Status ExchangeOwnership();
-  std::vector<std::vector<ShardRange>> Cover();
-  bool TakesPart(const NodeStep& step) const;
-  T* PlaceFor(const ShardRange& node, const Held& left, const Held& right);
-  absl::Status Add(const NodeStep& step);
-  absl::Status AddReceived(const NodeStep& step, const Held& left, const Held& right, T* sum);
-  absl::Status CombineReceived(std::span<const Incoming> incoming, T* sum) requires kCombines<T>;
-  absl::Status AddAfterReceiving(std::span<const Incoming> incoming, T* sum);
-  absl::Status Spread(const NodeStep& step);
-  absl::Status ServeIdle(const std::vector<std::vector<ShardRange>>& cover);
-  void Send(int to, const T* values, Piece piece);
+  // One run's own.
+  struct Context {
+    Transport& transport;
+    const Contribution<T>& mine;
+    const std::span<T> out;
+    const size_t segment_elements;
+    bool out_is_taken = false;            // by the sum of some node
+    std::vector<std::vector<T>> buffers;  // for sums while `out` is taken: too large to be kept
+  };
 
-  Transport& transport_;
-  const Contribution<T> mine_;
-  const std::span<T> out_;
+  absl::Status RunSteps(Context& run);
+  absl::Status ExchangeOwnership(Context& run);
+  absl::Status MakePlan(const Context& run);
+  static bool TakesPart(const Context& run, const NodeStep& step);
+  Held HeldOf(const ShardRange& node) const;
+  static T* PlaceFor(Context& run, const ShardRange& node, const Held& left, const Held& right);
+  absl::Status Add(Context& run, const NodeStep& step);
+  absl::Status AddReceived(Context& run, const NodeStep& step, const Held& left, const Held& right,
+                           T* sum);
+  absl::Status CombineReceived(Context& run, T* sum) requires kCombines<T>;
+  absl::Status AddAfterReceiving(Context& run, T* sum);
+  absl::Status Spread(Context& run, const NodeStep& step);
+  absl::Status ServeIdle(Context& run);
+  static void Send(Context& run, int to, const T* values, Piece piece);
+
+  std::optional<Plan> plan_;
+  // Of the run in progress; members for their memory.
   Ownership ownership_;
-  const size_t segment_elements_;
-  std::map<ShardRange, Held> held_;
-  bool out_is_taken_ = false;            // by the sum of some node
-  std::vector<std::vector<T>> buffers_;  // for sums while `out` is taken
+  std::vector<std::byte> rows_;  // of the ownership, from this rank on
+  std::vector<std::pair<ShardRange, Held>> held_;
+  std::vector<Incoming> incoming_;
+  std::vector<Receipt> receipts_;
+  std::array<std::vector<T>, 2> scratch_;  // what came and is not added yet
 };
 
 }  // namespace ringmaster::collectives

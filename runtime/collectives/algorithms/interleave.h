@@ -25,10 +25,11 @@ namespace ringmaster::collectives {
 // On each link the messages are: those of piece i of the target's slice, then sum i - kAhead of the
 // sender's. A sum is sent when its piece of all ranks has been combined, so what is received into a
 // place where this rank's own values were comes after these have been sent. Inside an operation of
-// the transport; returns when every sum is here. Blocking and errors as Transport's.
+// the transport; returns when every sum is here. `receipts` is memory to work in, whatever is in
+// it. Blocking and errors as Transport's.
 template <typename Send, typename Sum, typename BytesOf>
 absl::Status SumAndSpread(Transport& transport, size_t count, size_t largest, const Send& send,
-                          const Sum& sum, const BytesOf& bytes_of) {
+                          const Sum& sum, const BytesOf& bytes_of, std::vector<Receipt>* receipts) {
   constexpr size_t kAhead = 2;
   const int world = transport.world();
   const int me = transport.rank();
@@ -39,7 +40,7 @@ absl::Status SumAndSpread(Transport& transport, size_t count, size_t largest, co
     return {slice.offset + at, std::min(largest, slice.count - at)};
   };
   const size_t pieces = (SliceOf(count, world, 0).count + largest - 1) / largest;
-  std::vector<Receipt> sums;
+  receipts->clear();
   for (size_t step = 0; step < pieces + 2 * kAhead; ++step) {
     for (int i = 1; i < world; ++i) {
       const int to = RingRank(me, i, world);
@@ -52,10 +53,10 @@ absl::Status SumAndSpread(Transport& transport, size_t count, size_t largest, co
     for (int i = 1; i < world; ++i) {
       const int from = RingRank(me, -i, world);
       if (const Piece piece = piece_of(from, step, 2 * kAhead); piece.count > 0)
-        sums.push_back(transport.PostReceive(from, bytes_of(piece)));
+        receipts->push_back(transport.PostReceive(from, bytes_of(piece)));
     }
   }
-  return WaitForAll(transport, sums);
+  return WaitForAll(transport, *receipts);
 }
 
 }  // namespace ringmaster::collectives

@@ -4,11 +4,12 @@
 
 namespace ringmaster::collectives {
 
-Ownership::Ownership(int world, int shards)
-    : world_(world),
-      shards_(shards),
-      row_bytes_((static_cast<size_t>(shards) + 7) / 8),
-      bits_(static_cast<size_t>(world) * row_bytes_) {}
+void Ownership::Reset(int world, int shards) {
+  world_ = world;
+  shards_ = shards;
+  row_bytes_ = (static_cast<size_t>(shards) + 7) / 8;
+  bits_.assign(static_cast<size_t>(world) * row_bytes_, std::byte{});
+}
 
 void Ownership::Set(int rank, const std::vector<bool>& owned) {
   for (size_t shard = 0; shard < owned.size(); ++shard) {

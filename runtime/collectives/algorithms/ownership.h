@@ -13,7 +13,11 @@ namespace ringmaster::collectives {
 // A bit per shard for each rank, as the ranks tell one another. Not thread-safe.
 class Ownership {
  public:
-  Ownership(int world, int shards);
+  Ownership() = default;  // of no ranks
+  Ownership(int world, int shards) { Reset(world, shards); }
+
+  // As a new one, in the same memory.
+  void Reset(int world, int shards);
 
   int shards() const { return shards_; }
   int world() const { return world_; }
@@ -35,9 +39,9 @@ class Ownership {
  private:
   bool Has(int rank, int shard) const;
 
-  int world_;
-  int shards_;
-  size_t row_bytes_;
+  int world_ = 0;
+  int shards_ = 0;
+  size_t row_bytes_ = 0;
   std::vector<std::byte> bits_;  // a row per rank
 };
 

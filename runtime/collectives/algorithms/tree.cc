@@ -1,6 +1,7 @@
 #include "runtime/collectives/algorithms/tree.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "common/status.h"
 #include "runtime/collectives/algorithms/transfer.h"
@@ -24,7 +25,7 @@ std::vector<Task> TasksOf(std::span<const Tree> trees, ConstElements array, size
   size_t most = 0;
   for (size_t t = 0; t < trees.size(); ++t) {
     const auto slice = SliceOf(array.count(), static_cast<int>(trees.size()), static_cast<int>(t));
-    pieces.push_back(PiecesOf(slice, largest));
+    std::ranges::copy(PiecesOf(slice, largest), std::back_inserter(pieces.emplace_back()));
     most = std::max(most, pieces.back().size());
   }
   std::vector<Task> tasks;

@@ -1,6 +1,7 @@
 #include "runtime/collectives/nccl/plan.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "common/check.h"
 #include "runtime/collectives/pieces.h"
@@ -75,7 +76,10 @@ class Columns {
 };
 
 std::vector<Piece> WholePieces(ConstElements array, size_t slot_bytes) {
-  return PiecesOf({0, array.count()}, slot_bytes / array.element_bytes());
+  std::vector<Piece> pieces;
+  std::ranges::copy(PiecesOf({0, array.count()}, slot_bytes / array.element_bytes()),
+                    std::back_inserter(pieces));
+  return pieces;
 }
 
 }  // namespace

@@ -185,7 +185,7 @@ std::string Channel::TheirDescription(uint64_t sequence) const {
   Operation operation;
   operation.count = theirs.count.load(kBefore);
   const std::string name = Get(theirs.name);
-  operation.note = Get(theirs.note);
+  const std::string note = Get(theirs.note);
   const std::string group = Get(theirs.group);
   const bool whole = version % 2 == 0 && theirs.version.load(kBefore) == version;
   if (!is_it || !whole || kind >= kOperationKinds ||
@@ -195,6 +195,7 @@ std::string Channel::TheirDescription(uint64_t sequence) const {
   operation.kind = static_cast<OperationKind>(kind);
   operation.type = static_cast<ElementType>(type);
   operation.name = name;
+  operation.note = note;
   std::string text = operation.Describe();
   if (!group.empty()) text += fmt::format(", in group \"{}\"", group);
   std::replace_if(

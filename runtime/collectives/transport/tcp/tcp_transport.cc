@@ -100,6 +100,8 @@ absl::Status TcpTransport::Begin(const Operation& operation, const Scope& scope)
   operation_ = operation;
   operation_name_ = operation.name.substr(0, kMaxDescriptionBytes);
   operation_.name = operation_name_;
+  operation_note_ = operation.note.substr(0, kMaxDescriptionBytes);
+  operation_.note = operation_note_;
   operation_.by_peer = {};
   group_name_ = scope.name;
   has_begun_ = false;

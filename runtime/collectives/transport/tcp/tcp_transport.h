@@ -132,7 +132,7 @@ class TcpTransport final : public Transport, private FrameHandler, private Round
   FrameHeader OperationHeader(FrameType type, int rank);
   void TellOperation(int rank);
   void TellWaiting(int rank);
-  std::string DescribeOperation() const;
+  const std::string& DescribeOperation();
   bool busy() const;
 
   // Waiting (tcp_transport_wait.cc): until `done`, first without a system call that sleeps, then in
@@ -212,11 +212,13 @@ class TcpTransport final : public Transport, private FrameHandler, private Round
 
   // The rest belongs to the thread that runs the operation.
   std::vector<std::unique_ptr<Peer>> peers_;  // by rank; none for this one
-  // The current operation or the last one, whose name is `operation_name_`: a peer may diverge when
-  // the caller's is gone.
+  // The current operation or the last one, which views these copies: a peer may diverge when the
+  // caller's words are gone.
   Operation operation_;
   std::string operation_name_;
+  std::string operation_note_;
   std::string group_name_;
+  std::string description_;  // of the operation, for DescribeOperation
   SteadyTime begun_{};
   SteadyTime next_alive_{};        // runs on between operations: many short ones are no silence
   bool waits_long_ = false;        // whom it waits for is told what for

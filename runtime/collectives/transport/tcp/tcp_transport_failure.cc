@@ -1,5 +1,6 @@
 // How a TcpTransport notices that a round is over, names the cause, and passes it on.
 #include <algorithm>
+#include <iterator>
 
 #include <fmt/format.h>
 
@@ -79,9 +80,13 @@ absl::Status TcpTransport::OnData(int rank, const FrameHeader& header,
   return absl::OkStatus();
 }
 
-std::string TcpTransport::DescribeOperation() const {
-  if (group_name_.empty()) return operation_.Describe();
-  return fmt::format("{}, in group \"{}\"", operation_.Describe(), group_name_);
+// In memory that is kept, for over TCP each operation is described to each peer.
+const std::string& TcpTransport::DescribeOperation() {
+  description_.clear();
+  operation_.DescribeTo(&description_);
+  if (!group_name_.empty())
+    fmt::format_to(std::back_inserter(description_), ", in group \"{}\"", group_name_);
+  return description_;
 }
 
 absl::Status TcpTransport::CheckAgreement(int rank, uint64_t sequence, uint64_t tag) {
