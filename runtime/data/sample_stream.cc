@@ -11,7 +11,7 @@ const std::vector<uint32_t>& SampleStream::OrderOf(uint64_t epoch) {
   // A batch may straddle two epochs, and so may the shards of a batch read one after another.
   Order& order = orders_[epoch % orders_.size()];
   if (!order.filled || order.epoch != epoch) {
-    order.rows = tensor::Permutation(samples_, seed_, epoch);
+    tensor::FillPermutation(order.rows, seed_, epoch);
     order.epoch = epoch;
     order.filled = true;
   }

@@ -20,7 +20,9 @@ namespace ringmaster::data {
 class SampleStream {
  public:
   // `samples` > 0.
-  SampleStream(uint64_t seed, uint32_t samples) : seed_(seed), samples_(samples) {}
+  SampleStream(uint64_t seed, uint32_t samples) : seed_(seed), samples_(samples) {
+    for (Order& order : orders_) order.rows.resize(samples);
+  }
 
   // Writes the samples at positions first, first + 1, ... to `out`.
   // Takes time proportional to `out`, plus to the number of samples when an epoch begins.

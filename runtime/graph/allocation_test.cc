@@ -1,57 +1,13 @@
-// A program of its own, because it replaces operator new to count.
+// What the executor allocates in a run. (Of a whole step: runtime/train/allocation_test.cc.)
 #include <algorithm>
-#include <atomic>
-#include <cstdlib>
-#include <new>
 #include <string>
 
 #include <gtest/gtest.h>
 
+#include "common/count_allocations.h"
 #include "runtime/graph/autodiff.h"
 #include "runtime/graph/conformance_cases.h"
 #include "runtime/graph/executor.h"
-
-namespace {
-
-std::atomic<int64_t> allocations{0};
-std::atomic<size_t> largest{0};
-
-void* Count(size_t bytes) {
-  ++allocations;
-  if (bytes > largest) largest = bytes;
-  void* p = std::malloc(bytes);
-  if (p == nullptr) throw std::bad_alloc();
-  return p;
-}
-
-}  // namespace
-
-void* operator new(size_t bytes) {
-  return Count(bytes);
-}
-void* operator new[](size_t bytes) {
-  return Count(bytes);
-}
-// std::stable_sort and its like ask this way; a new of one kind and a delete of another would not
-// match.
-void* operator new(size_t bytes, const std::nothrow_t&) noexcept {
-  return Count(bytes);
-}
-void* operator new[](size_t bytes, const std::nothrow_t&) noexcept {
-  return Count(bytes);
-}
-void operator delete(void* p) noexcept {
-  std::free(p);
-}
-void operator delete[](void* p) noexcept {
-  std::free(p);
-}
-void operator delete(void* p, size_t) noexcept {
-  std::free(p);
-}
-void operator delete[](void* p, size_t) noexcept {
-  std::free(p);
-}
 
 namespace ringmaster::graph {
 namespace {
@@ -95,24 +51,24 @@ class Step {
 
 TEST_P(AllocationTest, OurKernelsAndTheExecutorAllocateNothingAfterTheFirstRun) {
   Step step(GetParam(), kernels::Selection::kReference);
-  const int64_t before = allocations;
+  const int64_t before = CountAllocations();
   for (int i = 0; i < 3; ++i) {
     step.Bind();
     step.Run();
   }
-  EXPECT_EQ(allocations - before, 0);
+  EXPECT_EQ(CountAllocations() - before, 0);
 }
 
 TEST_P(AllocationTest, OneDnnAllocatesOnlyItsArgumentTables) {
   Step step(GetParam(), kernels::Selection::kFastest);
   step.Run();
-  largest = 0;
-  const int64_t before = allocations;
+  TakeLargestAllocation();
+  const int64_t before = CountAllocations();
   step.Run();
-  const int64_t once = allocations - before;
+  const int64_t once = CountAllocations() - before;
   step.Run();
-  EXPECT_EQ(allocations - before, 2 * once);
-  EXPECT_LE(largest, 1024u);
+  EXPECT_EQ(CountAllocations() - before, 2 * once);
+  EXPECT_LE(TakeLargestAllocation(), 1024u);
 }
 
 }  // namespace

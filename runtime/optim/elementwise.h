@@ -7,7 +7,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <vector>
 
 #include "runtime/device/parallel.h"
 #include "runtime/device/wide.h"
@@ -33,30 +32,35 @@ inline float FiniteRate(double rate) {
   return static_cast<float>(std::min(rate, double{std::numeric_limits<float>::max()}));
 }
 
-// The sum of value(i)² over i in [0, size), in double and in an order that depends on `size` alone.
+// The sum of value(i)² over i in [0, size), in double and in an order that depends on `size` alone:
+// of blocks, one after another. So many blocks at once that their sums lie on the stack.
 template <typename Value>
 double SumOfSquares(size_t size, const Value& value) {
   constexpr size_t kLanes = 8;  // independent sums, for the vector unit
-  std::vector<double> blocks((size + kBlock - 1) / kBlock);
-  ForEachBlock(size, [&](size_t begin, size_t end) {
-    std::array<double, kLanes> lanes{};
-    size_t i = begin;
-    for (; i + kLanes <= end; i += kLanes) {
-      for (size_t lane = 0; lane < kLanes; ++lane) {
-        const double v = value(i + lane);
-        lanes[lane] += v * v;
-      }
-    }
-    for (; i < end; ++i) {
-      const double v = value(i);
-      lanes[(i - begin) % kLanes] += v * v;
-    }
-    double sum = 0;
-    for (const double lane : lanes) sum += lane;
-    blocks[begin / kBlock] = sum;
-  });
+  constexpr size_t kBlocks = 512;
+  std::array<double, kBlocks> blocks;
   double sum = 0;
-  for (const double block : blocks) sum += block;
+  for (size_t first = 0; first < size; first += kBlocks * kBlock) {
+    const size_t count = std::min(kBlocks * kBlock, size - first);
+    ForEachBlock(count, [&](size_t begin, size_t end) {
+      std::array<double, kLanes> lanes{};
+      size_t i = begin;
+      for (; i + kLanes <= end; i += kLanes) {
+        for (size_t lane = 0; lane < kLanes; ++lane) {
+          const double v = value(first + i + lane);
+          lanes[lane] += v * v;
+        }
+      }
+      for (; i < end; ++i) {
+        const double v = value(first + i);
+        lanes[(i - begin) % kLanes] += v * v;
+      }
+      double block = 0;
+      for (const double lane : lanes) block += lane;
+      blocks[begin / kBlock] = block;
+    });
+    for (size_t i = 0; i * kBlock < count; ++i) sum += blocks[i];
+  }
   return sum;
 }
 

@@ -78,12 +78,16 @@ void FillUniform(Tensor& tensor, float low, float high, uint64_t seed, std::stri
   });
 }
 
-std::vector<uint32_t> Permutation(uint32_t count, uint64_t seed, uint64_t epoch) {
-  std::vector<uint32_t> order(count);
+void FillPermutation(std::span<uint32_t> order, uint64_t seed, uint64_t epoch) {
   std::iota(order.begin(), order.end(), 0u);
   RandomStream stream({.seed = seed, .domain = RandomDomain::kOrder, .position = epoch});
-  for (uint32_t left = count; left > 1; --left)
+  for (auto left = static_cast<uint32_t>(order.size()); left > 1; --left)
     std::swap(order[left - 1], order[stream.Below(left)]);
+}
+
+std::vector<uint32_t> Permutation(uint32_t count, uint64_t seed, uint64_t epoch) {
+  std::vector<uint32_t> order(count);
+  FillPermutation(order, seed, epoch);
   return order;
 }
 

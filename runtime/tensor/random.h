@@ -77,8 +77,9 @@ void FillUniform(Tensor& tensor, float low, float high, uint64_t seed, std::stri
 // nothing but +, -, *, / and square roots, so that every machine draws the same bits.
 void FillNormal(Tensor& tensor, float deviation, uint64_t seed, std::string_view name);
 
-// The order in which epoch `epoch` visits `count` samples: Fisher and Yates, keyed by (seed,
-// epoch).
+// The order in which epoch `epoch` visits as many samples as `order` has places, or `count`: Fisher
+// and Yates, keyed by (seed, epoch).
+void FillPermutation(std::span<uint32_t> order, uint64_t seed, uint64_t epoch);
 std::vector<uint32_t> Permutation(uint32_t count, uint64_t seed, uint64_t epoch);
 
 }  // namespace ringmaster::tensor

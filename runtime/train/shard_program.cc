@@ -72,7 +72,7 @@ void ShardProgram::Complete(size_t parameter) {
   const size_t next =
       parameter + 1 < all.size() ? all[parameter + 1].offset : workload_.layout().parameter_floats;
   std::fill_n(contribution_.span().data() + end, next - end, 0.0F);
-  if (*ready_ == nullptr) return;
+  if (ready_ == nullptr) return;
   complete_[parameter] = true;
   const size_t before = complete_from_;
   while (complete_from_ > 0 && complete_[complete_from_ - 1]) --complete_from_;
@@ -92,8 +92,8 @@ graph::RunContext ShardProgram::ContextOf(const BatchPart& part) const {
                                                      static_cast<size_t>(part.range.size()))};
 }
 
-void ShardProgram::ListenFor(const GradientsReady& ready) {
-  ready_ = &ready;
+void ShardProgram::ListenFor(const GradientsReady* ready) {
+  ready_ = ready;
   complete_from_ = workload_.layout().parameters.size();
   complete_.assign(complete_from_, false);
 }
@@ -104,7 +104,7 @@ absl::StatusOr<std::optional<graph::NonFinite>> ShardProgram::FindNonFinite(cons
 }
 
 absl::StatusOr<StepVector<float>> ShardProgram::Run(const BatchPart& part,
-                                                    const GradientsReady& ready) {
+                                                    const GradientsReady* ready) {
   RM_ASSIGN_OR_RETURN(running_, FilledWith(part));
   samples_ = part.range.size();
   ListenFor(ready);
@@ -115,7 +115,7 @@ absl::StatusOr<StepVector<float>> ShardProgram::Run(const BatchPart& part,
 absl::Status ShardProgram::Start(const BatchPart& part) {
   RM_ASSIGN_OR_RETURN(running_, FilledWith(part));
   samples_ = part.range.size();
-  ListenFor(nobody_);
+  ListenFor(nullptr);
   return running_->executor->Start(ContextOf(part));
 }
 

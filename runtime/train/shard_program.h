@@ -7,13 +7,13 @@
 #define RINGMASTER_RUNTIME_TRAIN_SHARD_PROGRAM_H_
 
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <span>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "runtime/data/sample_stream.h"
 #include "runtime/device/memory.h"
@@ -56,7 +56,7 @@ class StepVector {
 
 // Told during a shard's backward pass: the gradients from float `from` of the vector on are final.
 // `from` falls from call to call.
-using GradientsReady = std::function<void(std::span<const float> contribution, size_t from)>;
+using GradientsReady = absl::FunctionRef<void(std::span<const float> contribution, size_t from)>;
 
 // A shard's rows of a batch, of which `samples` are all the rows' samples and `positions` their
 // places in the sample stream.
@@ -75,9 +75,9 @@ class ShardProgram {
 
   // Computes the shard, for itself. The first of a new size prepares its kernels, in place of those
   // for the size before the last one: shards of a round have at most two. The result is
-  // this object's memory, overwritten by the next run; its flags are zero. `ready`, if there is
-  // one, hears of gradients while others are still computed, on this thread.
-  absl::StatusOr<StepVector<float>> Run(const BatchPart& part, const GradientsReady& ready);
+  // this object's memory, overwritten by the next run; its flags are zero. `ready`, unless it is
+  // null, hears of gradients while others are still computed, on this thread.
+  absl::StatusOr<StepVector<float>> Run(const BatchPart& part, const GradientsReady* ready);
 
   // The same in pieces, where shards wait for one another: as graph::Executor's Start and Advance,
   // after the last of which Finish has the result. `part` refers to what must live till then.
@@ -108,7 +108,7 @@ class ShardProgram {
   // The one for its size, with its samples in it.
   absl::StatusOr<Prepared*> FilledWith(const BatchPart& part);
   graph::RunContext ContextOf(const BatchPart& part) const;
-  void ListenFor(const GradientsReady& ready);
+  void ListenFor(const GradientsReady* ready);
   void Complete(size_t parameter);
 
   const Workload& workload_;
@@ -122,7 +122,6 @@ class ShardProgram {
   // are complete, and from which parameter on all are.
   Prepared* running_ = nullptr;
   int64_t samples_ = 0;
-  const GradientsReady nobody_;
   const GradientsReady* ready_ = nullptr;
   std::vector<bool> complete_;
   size_t complete_from_ = 0;

@@ -23,7 +23,7 @@ void ShardRunner::MakePrograms(int count) {
 absl::StatusOr<StepVector<float>> ShardRunner::Run(data::RowRange range,
                                                    std::span<const uint32_t> samples,
                                                    std::span<const uint64_t> positions,
-                                                   const GradientsReady& ready) {
+                                                   const GradientsReady* ready) {
   return programs_.front()->Run({range, samples, positions}, ready);
 }
 
@@ -53,9 +53,9 @@ absl::StatusOr<bool> ShardRunner::AdvanceAll() {
       fmt::format("shards of one step wait for different sums at {}", sums_[0].name));
 }
 
-absl::StatusOr<std::vector<StepVector<float>>> ShardRunner::RunTogether(
+absl::StatusOr<std::span<const StepVector<float>>> ShardRunner::RunTogether(
     std::span<const data::RowRange> ranges, std::span<const uint32_t> samples,
-    std::span<const uint64_t> positions, const AddOverShards& add) {
+    std::span<const uint64_t> positions, AddOverShards add) {
   if (ranges.size() != programs_.size()) {
     return absl::InternalError(fmt::format("{} shards are to be computed together, {} are prepared",
                                            ranges.size(), programs_.size()));
@@ -69,12 +69,12 @@ absl::StatusOr<std::vector<StepVector<float>>> ShardRunner::RunTogether(
     for (size_t i = 1; i < sums_.size(); ++i)
       std::ranges::copy(sums_[0].total, sums_[i].total.begin());
   }
-  std::vector<StepVector<float>> contributions;
+  contributions_.clear();
   for (const auto& program : programs_) {
     RM_ASSIGN_OR_RETURN(const StepVector<float> contribution, program->Finish());
-    contributions.push_back(contribution);
+    contributions_.push_back(contribution);
   }
-  return contributions;
+  return std::span<const StepVector<float>>(contributions_);
 }
 
 absl::StatusOr<std::optional<graph::NonFinite>> ShardRunner::FindNonFinite(

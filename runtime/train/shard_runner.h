@@ -15,6 +15,7 @@
 #include <string_view>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "runtime/train/shard_program.h"
 
@@ -22,9 +23,9 @@ namespace ringmaster::train {
 
 // Adds up what all shards of the step wait for: `own` has what each of this worker's adds, in their
 // order, and `total` takes the sum over all workers' shards. `point` counts the sums of a step.
-using AddOverShards = std::function<absl::Status(size_t point, std::string_view name,
-                                                 std::span<const std::span<const double>> own,
-                                                 std::span<double> total)>;
+using AddOverShards = absl::FunctionRef<absl::Status(size_t point, std::string_view name,
+                                                     std::span<const std::span<const double>> own,
+                                                     std::span<double> total)>;
 
 class ShardRunner {
  public:
@@ -35,7 +36,7 @@ class ShardRunner {
   // their places in the sample stream; as ShardProgram::Run.
   absl::StatusOr<StepVector<float>> Run(data::RowRange range, std::span<const uint32_t> samples,
                                         std::span<const uint64_t> positions,
-                                        const GradientsReady& ready);
+                                        const GradientsReady* ready);
 
   // Has RunTogether compute so many shards from now on, each of a size of its own. What earlier
   // runs took is given back before `available_memory` is asked: a worker whose shards become fewer
@@ -47,10 +48,9 @@ class ShardRunner {
   // Computes as many shards, rows `ranges`, side by side. `add` is called wherever they wait; every
   // rank of the round does so alike. The results are this object's memory, in the order of
   // `ranges`, until the next run. Errors of `add` are passed on, the others are this rank's own.
-  absl::StatusOr<std::vector<StepVector<float>>> RunTogether(std::span<const data::RowRange> ranges,
-                                                             std::span<const uint32_t> samples,
-                                                             std::span<const uint64_t> positions,
-                                                             const AddOverShards& add);
+  absl::StatusOr<std::span<const StepVector<float>>> RunTogether(
+      std::span<const data::RowRange> ranges, std::span<const uint32_t> samples,
+      std::span<const uint64_t> positions, AddOverShards add);
 
   // The shard `place` of those that this worker owns again, up to the first number that is not
   // finite (Executor::FindNonFinite).
@@ -74,6 +74,7 @@ class ShardRunner {
   // What each of them waits for, and what it adds there.
   std::vector<graph::ShardSum> sums_;
   std::vector<std::span<const double>> own_;
+  std::vector<StepVector<float>> contributions_;
 };
 
 }  // namespace ringmaster::train

@@ -55,13 +55,14 @@ TEST_F(ShardRunnerTest, GradientsAreAsTheyWillBeWhenTheyAreReported) {
   ShardRunner shards(workload_, job_.options.kernels, replica_->weights());
   std::vector<float> reported(workload_.layout().parameter_floats, -1);
   size_t taken = reported.size();
-  const auto vector =
-      shards.Run({0, 8}, rows_, positions_, [&](std::span<const float> contribution, size_t from) {
-        std::copy(contribution.begin() + static_cast<std::ptrdiff_t>(from),
-                  contribution.begin() + static_cast<std::ptrdiff_t>(taken),
-                  reported.begin() + static_cast<std::ptrdiff_t>(from));
-        taken = from;
-      });
+  const auto take = [&](std::span<const float> contribution, size_t from) {
+    std::copy(contribution.begin() + static_cast<std::ptrdiff_t>(from),
+              contribution.begin() + static_cast<std::ptrdiff_t>(taken),
+              reported.begin() + static_cast<std::ptrdiff_t>(from));
+    taken = from;
+  };
+  const GradientsReady ready(take);
+  const auto vector = shards.Run({0, 8}, rows_, positions_, &ready);
   ASSERT_TRUE(vector.ok()) << vector.status();
   EXPECT_EQ(taken, 0U);
   EXPECT_TRUE(std::ranges::equal(reported, vector->gradients()));

@@ -100,12 +100,12 @@ absl::Status StepRunner::Compute(const std::function<StepFlags()>& wanted) {
 absl::Status StepRunner::ComputeTogether(const std::function<StepFlags()>& wanted) {
   const collectives::OperationStats before = TotalOf(communicator_);
   const collectives::ShardRange owned = sum_->owned();
-  std::vector<data::RowRange> rows;
-  for (int shard = owned.begin; shard < owned.end; ++shard) rows.push_back(sum_->RowsOf(shard));
-  RM_ASSIGN_OR_RETURN(
-      const std::vector<StepVector<float>> contributions,
-      context_.shards.RunTogether(rows, samples_, positions_,
-                                  std::bind_front(&StepRunner::SumOverShards, this)));
+  rows_.clear();
+  for (int shard = owned.begin; shard < owned.end; ++shard) rows_.push_back(sum_->RowsOf(shard));
+  RM_ASSIGN_OR_RETURN(const std::span<const StepVector<float>> contributions,
+                      context_.shards.RunTogether(rows_, samples_, positions_, [this](auto... sum) {
+                        return SumOverShards(sum...);
+                      }));
   const collectives::OperationStats after = TotalOf(communicator_);
   synchronised_.bytes_sent = after.bytes_sent - before.bytes_sent;
   synchronised_.bytes_received = after.bytes_received - before.bytes_received;
@@ -136,14 +136,14 @@ absl::Status StepRunner::SumOverShards(size_t point, std::string_view name,
 absl::Status StepRunner::ComputeShard(int shard, const std::function<StepFlags()>& wanted) {
   const data::RowRange rows = sum_->RowsOf(shard);
   absl::Status added;
-  GradientsReady early;
-  if (shard + 1 == sum_->owned().end && !alone_) {
-    early = [&](std::span<const float> contribution, size_t from) {
-      if (added.ok()) added = sum_->AddGradients(shard, contribution, from);
-    };
-  }
-  RM_ASSIGN_OR_RETURN(const StepVector<float> contribution,
-                      context_.shards.Run(rows, samples_, positions_, early));
+  const auto add = [&](std::span<const float> contribution, size_t from) {
+    if (added.ok()) added = sum_->AddGradients(shard, contribution, from);
+  };
+  const GradientsReady early(add);
+  const bool is_last = shard + 1 == sum_->owned().end;
+  RM_ASSIGN_OR_RETURN(
+      const StepVector<float> contribution,
+      context_.shards.Run(rows, samples_, positions_, is_last && !alone_ ? &early : nullptr));
   RM_RETURN_IF_ERROR(added);
   return Take(shard, contribution, wanted);
 }

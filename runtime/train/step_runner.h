@@ -107,6 +107,7 @@ class StepRunner {
   data::SampleStream stream_;
   std::vector<uint32_t> samples_;     // of the whole batch
   std::vector<uint64_t> positions_;   // their places in the stream
+  std::vector<data::RowRange> rows_;  // of shards that are computed together
   FloatBuffer total_;                 // empty when alone
   std::unique_ptr<GradientSum> sum_;  // behind total_, which it may be writing to
   std::span<const float> sums_;       // total_, or the shard's contribution

@@ -30,7 +30,7 @@ TaskQueue::~TaskQueue() {
 void TaskQueue::Add(Task task) {
   {
     const std::lock_guard lock(mutex_);
-    tasks_.push_back(std::move(task));
+    tasks_.Add([&](Task& place) { place = std::move(task); });
   }
   changed_.notify_all();
 }
@@ -47,7 +47,7 @@ void TaskQueue::Work() {
     changed_.wait(lock, [this] { return over_ || !tasks_.empty(); });
     if (over_) return;
     const Task task = std::move(tasks_.front());
-    tasks_.pop_front();
+    tasks_.PopFront();
     if (!status_.ok()) {
       changed_.notify_all();
       continue;

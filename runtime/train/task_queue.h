@@ -3,18 +3,19 @@
 #define RINGMASTER_RUNTIME_TRAIN_TASK_QUEUE_H_
 
 #include <condition_variable>
-#include <deque>
 #include <functional>
 #include <mutex>
 #include <thread>
 
 #include "absl/status/status.h"
+#include "common/kept_queue.h"
 
 namespace ringmaster::train {
 
 // Thread-safe.
 class TaskQueue {
  public:
+  // One that captures two words at most takes no memory.
   using Task = std::function<absl::Status()>;
 
   TaskQueue();
@@ -35,7 +36,7 @@ class TaskQueue {
   std::mutex mutex_;
   std::condition_variable changed_;
   // Guarded by mutex_.
-  std::deque<Task> tasks_;
+  KeptQueue<Task> tasks_;
   bool working_ = false;
   bool over_ = false;
   absl::Status status_;
