@@ -6,6 +6,7 @@
 #include "common/status.h"
 #include "proto/ringmaster/training/v1alpha1/trainer.api.h"
 #include "runtime/optim/elementwise.h"
+#include "runtime/optim/gradient.h"
 #include "runtime/optim/moments.h"
 
 namespace ringmaster::optim {
@@ -20,21 +21,21 @@ class Adam : public Optimizer {
   void Update(std::span<float> weights, std::span<const float> gradient_sums,
               const UpdateOptions& options) override {
     for (const Segment& segment : segments_) {
-      UpdateSegment(segment, weights.data() + segment.begin, gradient_sums.data() + segment.begin,
-                    options);
+      ReadGradient(gradient_sums.data() + segment.begin, options, [&](const auto& gradient) {
+        UpdateSegment(segment, weights.data() + segment.begin, gradient, options);
+      });
     }
   }
 
   std::vector<StateBuffer> state() override { return moments_.state(); }
 
  private:
-  void UpdateSegment(const Segment& segment, float* w, const float* sums,
+  void UpdateSegment(const Segment& segment, float* w, const auto& all,
                      const UpdateOptions& options) {
     const MomentOptions& o = moments_.options;
     const double learning_rate = options.learning_rate * segment.rate_factor;
     const auto rate = static_cast<float>(learning_rate / moments_.FirstCorrection(options.step));
     const auto correction = static_cast<float>(moments_.SecondCorrection(options.step));
-    const auto scale = static_cast<float>(options.gradient_scale);
     const double decay = o.weight_decay * options.weight_decay_factor * segment.decay_factor;
     const auto coupled = static_cast<float>(decay);
     const auto kept = static_cast<float>(1 - learning_rate * decay);
@@ -44,8 +45,9 @@ class Adam : public Optimizer {
     float* m = moments_.first.data() + segment.begin;
     float* v = moments_.second.data() + segment.begin;
     ForEachBlock(segment.size(), [&](size_t begin, size_t end) {
+      const auto gradient = all;
       for (size_t i = begin; i < end; ++i) {
-        const float g = kDecoupled ? scale * sums[i] : scale * sums[i] + coupled * w[i];
+        const float g = kDecoupled ? gradient[i] : gradient[i] + coupled * w[i];
         m[i] = beta1 * m[i] + rest1 * g;
         v[i] = beta2 * v[i] + rest2 * g * g;
         if (kDecoupled) w[i] *= kept;

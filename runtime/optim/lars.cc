@@ -5,6 +5,7 @@
 
 #include "proto/ringmaster/training/v1alpha1/trainer.api.h"
 #include "runtime/optim/elementwise.h"
+#include "runtime/optim/gradient.h"
 #include "runtime/optim/velocity_step.h"
 
 namespace ringmaster::optim {
@@ -22,17 +23,8 @@ class Lars : public Optimizer {
   void Update(std::span<float> weights, std::span<const float> gradient_sums,
               const UpdateOptions& options) override {
     for (const Segment& segment : segments_) {
-      float* w = weights.data() + segment.begin;
-      const float* sums = gradient_sums.data() + segment.begin;
-      float* v = velocity_.data() + segment.begin;
-      const double decay = decay_ * options.weight_decay_factor * segment.decay_factor;
-      const double ratio =
-          segment.layer_wise ? Ratio(w, sums, segment.size(), options.gradient_scale, decay) : 1;
-      const StepConstants c{FiniteRate(options.learning_rate * segment.rate_factor * ratio),
-                            static_cast<float>(options.gradient_scale), static_cast<float>(decay),
-                            momentum_};
-      ForEachBlock(segment.size(), [&](size_t begin, size_t end) {
-        VelocityStep<false>(c, w, sums, v, begin, end);
+      ReadGradient(gradient_sums.data() + segment.begin, options, [&](const auto& gradient) {
+        UpdateSegment(segment, weights.data() + segment.begin, gradient, options);
       });
     }
   }
@@ -40,10 +32,20 @@ class Lars : public Optimizer {
   std::vector<StateBuffer> state() override { return {{"velocity", velocity_}}; }
 
  private:
-  double Ratio(const float* w, const float* sums, size_t size, double scale, double decay) const {
+  void UpdateSegment(const Segment& segment, float* w, const auto& g,
+                     const UpdateOptions& options) {
+    float* v = velocity_.data() + segment.begin;
+    const double decay = decay_ * options.weight_decay_factor * segment.decay_factor;
+    const double ratio = segment.layer_wise ? Ratio(w, g, segment.size(), decay) : 1;
+    const StepConstants c{FiniteRate(options.learning_rate * segment.rate_factor * ratio),
+                          static_cast<float>(decay), momentum_};
+    ForEachBlock(segment.size(),
+                 [&](size_t begin, size_t end) { VelocityStep<false>(c, w, g, v, begin, end); });
+  }
+
+  double Ratio(const float* w, const auto& g, size_t size, double decay) const {
     const double weights = std::sqrt(SumOfSquares(size, [w](size_t i) { return w[i]; }));
-    const double gradient =
-        scale * std::sqrt(SumOfSquares(size, [sums](size_t i) { return sums[i]; }));
+    const double gradient = g.Norm(size);
     if (weights == 0 || gradient == 0) return 1;
     return trust_ * weights / (gradient + decay * weights);
   }

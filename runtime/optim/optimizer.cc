@@ -57,7 +57,7 @@ absl::StatusOr<std::unique_ptr<Optimizer>> MakeOptimizer(
   RM_ASSIGN_OR_RETURN(auto segments, MakeSegments(config, size, parameters, cut));
   RM_ASSIGN_OR_RETURN(auto optimizer, MakeKind(config, size, std::move(segments), custom));
   if (!config.clip) return optimizer;
-  return Clipped(*config.clip, size, std::move(optimizer));
+  return Clipped(*config.clip, size, config.custom.has_value(), std::move(optimizer));
 }
 
 size_t FloatsFor(const training::v1alpha1::Optimizer& config, size_t size) {
@@ -65,7 +65,7 @@ size_t FloatsFor(const training::v1alpha1::Optimizer& config, size_t size) {
   plain.groups.clear();  // they name parameters, and change no sizes
   const auto of_one_weight = MakeOptimizer(plain, 1);
   if (!of_one_weight.ok()) return 0;
-  size_t floats = config.clip && config.clip->value ? 1 : 0;
+  size_t floats = 0;
   for (const StateBuffer& buffer : (*of_one_weight)->state()) floats += buffer.values.size();
   return floats * size;
 }

@@ -16,7 +16,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -40,6 +42,11 @@ struct UpdateOptions {
   double learning_rate = 0;        // of this step, as the schedule has it
   double gradient_scale = 1;       // what makes the sum a mean: 1 / number of labels in the batch
   double weight_decay_factor = 1;  // of this step, as the schedule has it
+  // What each value of the mean is cut to, on either side of 0. Always infinite for an optimizer of
+  // a user's own, whose gradients are cut before it sees them.
+  double gradient_bound = std::numeric_limits<double>::infinity();
+  // SumOfSquares (clip.h) of the sums, where the caller has it already.
+  std::optional<double> sum_of_squares;
 };
 
 // Where a trained tensor lies in the flat buffers, and its name: "conv1.weight".
@@ -92,9 +99,8 @@ absl::StatusOr<std::unique_ptr<Optimizer>> MakeOptimizer(
     const training::v1alpha1::Optimizer& config, size_t size,
     std::span<const ParameterRange> parameters = {}, const CustomFactory& custom = nullptr);
 
-// Floats that the configuration's optimizer takes for `size` weights: its state, and what clipping
-// works in. Of a custom one, and of a configuration that makes no sense, 0: nobody knows before it
-// is made.
+// Floats that the configuration's optimizer takes for `size` weights: its state. Of a custom one,
+// and of a configuration that makes no sense, 0: nobody knows before it is made.
 size_t FloatsFor(const training::v1alpha1::Optimizer& config, size_t size);
 
 // The configuration's learning rate and weight decay, before the schedule.

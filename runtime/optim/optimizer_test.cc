@@ -1,8 +1,11 @@
 #include "runtime/optim/optimizer.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstring>
+#include <limits>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -11,6 +14,7 @@
 
 #include "common/status.h"
 #include "proto/ringmaster/training/v1alpha1/trainer.api.h"
+#include "runtime/optim/clip.h"
 
 namespace ringmaster::optim {
 namespace {
@@ -374,6 +378,139 @@ std::vector<float> Ramp(float from) {
   return values;
 }
 
+std::vector<Config> EveryKind() {
+  return {SgdConfig(0.1, 0, false, 0.01),
+          SgdConfig(0.1, 0.9, false, 0.01),
+          SgdConfig(0.1, 0.9, true, 0.01),
+          CaffeConfig(0.1, 0.9, false, 0.01),
+          CaffeConfig(0.1, 0.9, true, 0.01),
+          AdamConfig(0.01, 0.9, 0.999, 1e-8, 0.01),
+          AdamWConfig(0.01, 0.9, 0.999, 1e-8, 0.01),
+          LarsConfig(0.1, 0.9, 0.01, 0.1),
+          LambConfig(0.1, 0.01)};
+}
+
+bool SameBits(const std::vector<float>& a, const std::vector<float>& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+}
+
+// So many that the blocks whose sums are added at once are full, and some are left.
+std::vector<float> LongRamp(float from) {
+  std::vector<float> values(size_t{513} * 4096 + 1234);
+  for (size_t i = 0; i < values.size(); ++i)
+    values[i] = from + 0.001f * static_cast<float>(i % 1777);
+  return values;
+}
+
+// As one pass after another has it: the cut gradient in memory of its own, then the update.
+TEST(ClipTest, CutsValuesInTheUpdateWithTheBitsOfAPassBeforeIt) {
+  const std::vector<float> sums = Ramp(-0.4f);
+  constexpr float kScale = 0.3f, kBound = 0.1f;
+  std::vector<float> cut = sums;
+  for (float& value : cut) value = std::clamp(kScale * value, -kBound, kBound);
+  for (Config config : EveryKind()) {
+    auto plain = *MakeOptimizer(config, sums.size());
+    config.clip = training::v1alpha1::Clip{.value = kBound};
+    auto clipped = *MakeOptimizer(config, sums.size());
+    std::vector<float> expected = Ramp(1), weights = Ramp(1);
+    for (uint64_t step = 0; step < 3; ++step) {
+      plain->Update(expected, cut, {step, 0.1, 1});
+      clipped->Update(weights, sums, {step, 0.1, kScale});
+    }
+    EXPECT_TRUE(SameBits(weights, expected));
+  }
+}
+
+// The sum of squares as it is added: lanes of a block, lane after lane, then block after block.
+double Squares(const std::vector<float>& values) {
+  double sum = 0;
+  for (size_t block = 0; block < values.size(); block += 4096) {
+    std::array<double, 8> lanes{};
+    const size_t end = std::min(block + 4096, values.size());
+    for (size_t i = block; i < end; ++i)
+      lanes[(i - block) % 8] += static_cast<double>(values[i]) * static_cast<double>(values[i]);
+    double of_block = 0;
+    for (const double lane : lanes) of_block += lane;
+    sum += of_block;
+  }
+  return sum;
+}
+
+TEST(ClipTest, ScalesToTheNormInTheUpdate) {
+  const std::vector<float> sums = LongRamp(-0.4f);
+  constexpr double kScale = 0.3, kBound = 0.5;
+  const double norm = kScale * std::sqrt(Squares(sums));
+  for (Config config : EveryKind()) {
+    auto plain = *MakeOptimizer(config, sums.size());
+    config.clip = training::v1alpha1::Clip{.global_norm = kBound};
+    auto clipped = *MakeOptimizer(config, sums.size());
+    std::vector<float> expected = LongRamp(1), weights = LongRamp(1);
+    plain->Update(expected, sums, {0, 0.1, kScale * (kBound / norm)});
+    clipped->Update(weights, sums, {0, 0.1, kScale});
+    EXPECT_TRUE(SameBits(weights, expected));
+  }
+}
+
+TEST(ClipTest, TakesTheSumOfSquaresThatItIsGiven) {
+  const std::vector<float> sums = Ramp(-0.4f);
+  Config config = SgdConfig(0.1, 0, false, 0);
+  config.clip = training::v1alpha1::Clip{.global_norm = 0.5};
+  auto clipped = *MakeOptimizer(config, sums.size());
+  const auto updated = [&](std::optional<double> squares) {
+    std::vector<float> weights = Ramp(1);
+    clipped->Update(weights, sums, {.learning_rate = 0.1, .sum_of_squares = squares});
+    return weights;
+  };
+  EXPECT_TRUE(SameBits(updated(SumOfSquares(sums)), updated(std::nullopt)));
+  EXPECT_FALSE(SameBits(updated(4 * SumOfSquares(sums)), updated(std::nullopt)));
+}
+
+TEST(ClipTest, ASumOfSquaresIsANumberIfAllGradientsAre) {
+  std::vector<float> sums(10'007, std::numeric_limits<float>::max());
+  EXPECT_TRUE(std::isfinite(SumOfSquares(sums)));
+  for (const float odd :
+       {std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::infinity(),
+        std::numeric_limits<float>::quiet_NaN()}) {
+    for (const size_t place : {size_t{0}, size_t{4097}, sums.size() - 1}) {
+      const float before = std::exchange(sums[place], odd);
+      EXPECT_FALSE(std::isfinite(SumOfSquares(sums)));
+      sums[place] = before;
+    }
+  }
+}
+
+// Moments, both norms and the step, each in a pass of its own.
+TEST(LambTest, HasTheBitsOfOnePassAfterAnother) {
+  const std::vector<float> sums = LongRamp(-0.4f);
+  const size_t size = sums.size();
+  auto optimizer = *MakeOptimizer(LambConfig(0.1, 0.01), size);
+  std::vector<float> weights = LongRamp(1), expected = LongRamp(1), m(size), v(size), r(size);
+  const training::v1alpha1::Lamb lamb;
+  const auto beta1 = static_cast<float>(lamb.beta1), rest1 = static_cast<float>(1 - lamb.beta1);
+  const auto beta2 = static_cast<float>(lamb.beta2), rest2 = static_cast<float>(1 - lamb.beta2);
+  double power1 = 1, power2 = 1;
+  for (uint64_t step = 0; step < 2; ++step) {
+    power1 *= lamb.beta1;
+    power2 *= lamb.beta2;
+    const auto first = static_cast<float>(1 / (1 - power1));
+    const auto second = static_cast<float>(1 / std::sqrt(1 - power2));
+    for (size_t i = 0; i < size; ++i) {
+      const float g = 0.25f * sums[i];
+      m[i] = beta1 * m[i] + rest1 * g;
+      v[i] = beta2 * v[i] + rest2 * g * g;
+    }
+    for (size_t i = 0; i < size; ++i) {
+      r[i] = first * m[i] / (std::sqrt(v[i]) * second + static_cast<float>(lamb.epsilon)) +
+             0.01f * expected[i];
+    }
+    const double ratio = std::sqrt(Squares(expected)) / std::sqrt(Squares(r));
+    const auto rate = static_cast<float>(0.1 * ratio);
+    for (size_t i = 0; i < size; ++i) expected[i] -= rate * r[i];
+    optimizer->Update(weights, sums, {step, 0.1, 0.25});
+    EXPECT_TRUE(SameBits(weights, expected)) << step;
+  }
+}
+
 TEST(OptimizerTest, RestoredStateContinuesWithTheSameBits) {
   for (const Config& config :
        {SgdConfig(0.1, 0.9, true, 0.01), CaffeConfig(0.1, 0.9, true, 0.01),
@@ -422,7 +559,7 @@ TEST(OptimizerTest, SaysWhatItTakesBeforeItIsMade) {
   grouped.groups = {Biases(2)};
   EXPECT_EQ(FloatsFor(grouped, kSize), 0U);
   EXPECT_EQ(FloatsFor(custom, kSize), 0U);
-  EXPECT_EQ(FloatsFor(by_value, kSize), 2 * kSize);
+  EXPECT_EQ(FloatsFor(by_value, kSize), kSize);
   for (const Config& config :
        {SgdConfig(0.1, 0, false, 0), SgdConfig(0.1, 0.9, true, 0), CaffeConfig(0.1, 0.9, false, 0),
         adam, AdamWConfig(0.1, 0.9, 0.99, 1e-8, 0), LarsConfig(0.1, 0.9, 0, 1),

@@ -4,6 +4,7 @@
 
 #include "proto/ringmaster/training/v1alpha1/trainer.api.h"
 #include "runtime/optim/elementwise.h"
+#include "runtime/optim/gradient.h"
 #include "runtime/optim/velocity_step.h"
 
 namespace ringmaster::optim {
@@ -24,13 +25,14 @@ class Sgd : public Optimizer {
     for (const Segment& segment : segments_) {
       const StepConstants c{
           static_cast<float>(options.learning_rate * segment.rate_factor),
-          static_cast<float>(options.gradient_scale),
           static_cast<float>(decay_ * options.weight_decay_factor * segment.decay_factor),
           momentum_};
       float* w = weights.data() + segment.begin;
-      const float* g = gradient_sums.data() + segment.begin;
       float* v = velocity_.empty() ? nullptr : velocity_.data() + segment.begin;
-      ForEachBlock(segment.size(), [&](size_t begin, size_t end) { Step(c, w, g, v, begin, end); });
+      ReadGradient(gradient_sums.data() + segment.begin, options, [&](const auto& g) {
+        ForEachBlock(segment.size(),
+                     [&](size_t begin, size_t end) { Step(c, w, g, v, begin, end); });
+      });
     }
   }
 
@@ -40,8 +42,7 @@ class Sgd : public Optimizer {
   }
 
  private:
-  void Step(const StepConstants& c, float* w, const float* g, float* v, size_t begin,
-            size_t end) const {
+  void Step(const StepConstants& c, float* w, auto g, float* v, size_t begin, size_t end) const {
     if (v == nullptr) {
       Plain(c, w, g, begin, end);
     } else if (caffe_ && nesterov_) {
@@ -55,17 +56,17 @@ class Sgd : public Optimizer {
     }
   }
 
-  static void Plain(const StepConstants& c, float* w, const float* sums, size_t begin, size_t end) {
-    for (size_t i = begin; i < end; ++i) w[i] -= c.rate * (c.scale * sums[i] + c.decay * w[i]);
+  static void Plain(const StepConstants& c, float* w, auto g, size_t begin, size_t end) {
+    for (size_t i = begin; i < end; ++i) w[i] -= c.rate * (g[i] + c.decay * w[i]);
   }
 
   template <bool kNesterov>
-  static void WithMomentum(const StepConstants& c, float* w, const float* sums, float* v,
-                           size_t begin, size_t end) {
+  static void WithMomentum(const StepConstants& c, float* w, auto g, float* v, size_t begin,
+                           size_t end) {
     for (size_t i = begin; i < end; ++i) {
-      const float g = c.scale * sums[i] + c.decay * w[i];
-      v[i] = c.momentum * v[i] + g;
-      w[i] -= c.rate * (kNesterov ? g + c.momentum * v[i] : v[i]);
+      const float decayed = g[i] + c.decay * w[i];
+      v[i] = c.momentum * v[i] + decayed;
+      w[i] -= c.rate * (kNesterov ? decayed + c.momentum * v[i] : v[i]);
     }
   }
 

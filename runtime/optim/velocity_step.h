@@ -8,17 +8,17 @@ namespace ringmaster::optim {
 
 // A formula's constants in the precision that it is computed in.
 struct StepConstants {
-  float rate, scale, decay, momentum;
+  float rate, decay, momentum;
 };
 
-// v = momentum * v' + rate * (scale * sum + decay * w); w -= v, or, with Nesterov,
+// v = momentum * v' + rate * (g + decay * w); w -= v, or, with Nesterov,
 // w -= (1 + momentum) * v - momentum * v'.
-template <bool kNesterov>
-void VelocityStep(const StepConstants& c, float* w, const float* sums, float* v, size_t begin,
+template <bool kNesterov, typename Gradient>
+void VelocityStep(const StepConstants& c, float* w, Gradient g, float* v, size_t begin,
                   size_t end) {
   for (size_t i = begin; i < end; ++i) {
     const float last = c.momentum * v[i];
-    v[i] = last + c.rate * (c.scale * sums[i] + c.decay * w[i]);
+    v[i] = last + c.rate * (g[i] + c.decay * w[i]);
     w[i] -= kNesterov ? (1 + c.momentum) * v[i] - last : v[i];
   }
 }

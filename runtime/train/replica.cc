@@ -106,8 +106,9 @@ absl::Status Replica::Commit(const StepSums& sums, std::span<const uint32_t> row
   if (skip) {
     ++skipped_steps_;
   } else {
-    optimizer_->Update(weights_.span(), sums.gradients,
-                       OptionsOf(*workload_, step_, skipped_steps_));
+    optim::UpdateOptions options = OptionsOf(*workload_, step_, skipped_steps_);
+    options.sum_of_squares = sums.sum_of_squares;
+    optimizer_->Update(weights_.span(), sums.gradients, options);
     nn::FoldStatistics(workload_->layout(), sums.statistics, sums.statistics_samples,
                        states_.span());
     loss_ = sums.mean_loss;

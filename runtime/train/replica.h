@@ -33,6 +33,8 @@ struct StepSums {
   std::span<const float> statistics;  // layout().state_floats; weighted by samples
   int64_t statistics_samples = 0;     // what they are divided by
   double mean_loss = 0;
+  // optim::SumOfSquares of the gradients, where somebody has added it up.
+  std::optional<double> sum_of_squares{};
 };
 
 class Replica {

@@ -13,6 +13,7 @@
 #include "proto/ringmaster/training/v1alpha1/trainer.api.h"
 #include "runtime/device/available_memory.h"
 #include "runtime/nn/model.h"
+#include "runtime/optim/clip.h"
 #include "runtime/tensor/finite.h"
 #include "runtime/train/bucket_sum.h"
 
@@ -84,6 +85,7 @@ absl::Status StepRunner::Compute(const std::function<StepFlags()>& wanted) {
   std::iota(positions_.begin(), positions_.end(), first);
   std::fill(own_statistics_.span().begin(), own_statistics_.span().end(), 0.0F);
   own_samples_ = 0;
+  sum_of_squares_.reset();
   const collectives::ShardRange owned = sum_->owned();
   if (context_.debug.local_streams) {
     const auto first_row = static_cast<uint64_t>(sum_->RowsOf(owned.begin).begin);
@@ -187,9 +189,17 @@ double StepRunner::mean_loss() const {
   return sums()[Scalar::kLoss] / context_.workload.labels_per_batch();
 }
 
-bool StepRunner::finite() const {
-  return std::isfinite(mean_loss()) && tensor::AllFinite(sums().gradients()) &&
+bool StepRunner::finite() {
+  return std::isfinite(mean_loss()) && GradientsAreFinite() &&
          tensor::AllFinite(sums().statistics());
+}
+
+// One pass, also where the norm is needed next.
+bool StepRunner::GradientsAreFinite() {
+  const auto& clip = context_.workload.config().optimizer.clip;
+  if (!clip || !clip->global_norm) return tensor::AllFinite(sums().gradients());
+  sum_of_squares_ = optim::SumOfSquares(sums().gradients());
+  return std::isfinite(*sum_of_squares_);
 }
 
 absl::StatusOr<std::optional<std::string>> StepRunner::ExplainNonFinite() {
@@ -211,7 +221,8 @@ absl::Status StepRunner::Commit(bool skip) {
   StepSums step_sums{.gradients = sums().gradients(),
                      .statistics = sums().statistics(),
                      .statistics_samples = context_.workload.batch(),
-                     .mean_loss = mean_loss()};
+                     .mean_loss = mean_loss(),
+                     .sum_of_squares = sum_of_squares_};
   if (context_.debug.local_statistics) {
     step_sums.statistics = own_statistics_.span();
     step_sums.statistics_samples = own_samples_;

@@ -72,8 +72,9 @@ class StepRunner {
   std::span<const float> gradients() const { return sums().gradients(); }
   StepFlags flags() const;
   double mean_loss() const;
-  // Whether the loss, every gradient and every statistic is a number.
-  bool finite() const;
+  // Whether the loss, every gradient and every statistic is a number. Where Commit is to clip by
+  // the norm, it has that from here.
+  bool finite();
 
   // Applies the step; with `skip` it only counts. Errors are Replica::Commit's.
   absl::Status Commit(bool skip);
@@ -94,6 +95,7 @@ class StepRunner {
   // What a shard contributes, to the sums.
   absl::Status Take(int shard, const StepVector<float>& contribution,
                     const std::function<StepFlags()>& wanted);
+  bool GradientsAreFinite();
   // AddOverShards.
   absl::Status SumOverShards(size_t point, std::string_view name,
                              std::span<const std::span<const double>> own, std::span<double> total);
@@ -105,13 +107,14 @@ class StepRunner {
   // twice.
   const bool alone_;
   data::SampleStream stream_;
-  std::vector<uint32_t> samples_;     // of the whole batch
-  std::vector<uint64_t> positions_;   // their places in the stream
-  std::vector<data::RowRange> rows_;  // of shards that are computed together
-  FloatBuffer total_;                 // empty when alone
-  std::unique_ptr<GradientSum> sum_;  // behind total_, which it may be writing to
-  std::span<const float> sums_;       // total_, or the shard's contribution
-  FloatBuffer own_statistics_;        // DebugSwitches::local_statistics
+  std::vector<uint32_t> samples_;         // of the whole batch
+  std::vector<uint64_t> positions_;       // their places in the stream
+  std::vector<data::RowRange> rows_;      // of shards that are computed together
+  FloatBuffer total_;                     // empty when alone
+  std::unique_ptr<GradientSum> sum_;      // behind total_, which it may be writing to
+  std::span<const float> sums_;           // total_, or the shard's contribution
+  std::optional<double> sum_of_squares_;  // of this step's gradients, if it was asked for
+  FloatBuffer own_statistics_;            // DebugSwitches::local_statistics
   // The sums that shards wait for in a step, in their order, as far as one has come.
   std::deque<collectives::OrderedSum<double>> over_shards_;
   bool sums_failed_ = false;
