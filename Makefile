@@ -34,6 +34,10 @@ test: build ## Build and run every test; ARGS=--without-cluster leaves out those
 	@cmake --build --preset $(PRESET) -j $(JOBS) --target tests
 	@tests/cluster/ctest $(ARGS) --preset $(PRESET) -j $(TEST_JOBS)
 
+.PHONY: soak
+soak: build ## Train every network that a manifest may name, at full size, for a few steps; ARGS=Soak.test_... runs one.
+	@RINGMASTER_BIN_DIR=$(CURDIR)/$(BIN) tests/e2e/soak $(ARGS)
+
 .PHONY: e2e
 e2e: build ## Install the chart on two real nodes, train, kill, drain. Needs root; touches nothing of this machine.
 	@PRESET=$(PRESET) tests/e2e/node/run -j $(JOBS)
