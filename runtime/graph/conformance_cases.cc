@@ -461,6 +461,15 @@ ValueId LinearWideThenRelu(CaseBuilder& b) {
 ValueId LinearWithoutBiasThenRelu(CaseBuilder& b) {
   return Relu(b.graph(), LinearWithoutBias(b));
 }
+ValueId LinearThenGelu(CaseBuilder& b) {
+  return Gelu(b.graph(), LinearPlain(b));
+}
+ValueId LinearWideThenGelu(CaseBuilder& b) {
+  return Gelu(b.graph(), LinearWide(b));
+}
+ValueId LinearWithoutBiasThenGelu(CaseBuilder& b) {
+  return Gelu(b.graph(), LinearWithoutBias(b));
+}
 // As in a ResNet: whatever follows the first convolution may stay in blocks to the pooling.
 ValueId ResidualBlockWith(CaseBuilder& b, ValueId (*norm_of)(CaseBuilder& b, ValueId x)) {
   Graph& g = b.graph();
@@ -670,6 +679,9 @@ const std::vector<Case>& ConformanceCases() {
       {"LinearThenRelu", LinearThenRelu},
       {"LinearWideThenRelu", LinearWideThenRelu},
       {"LinearWithoutBiasThenRelu", LinearWithoutBiasThenRelu},
+      {"LinearThenGelu", LinearThenGelu},
+      {"LinearWideThenGelu", LinearWideThenGelu},
+      {"LinearWithoutBiasThenGelu", LinearWithoutBiasThenGelu},
       {"ResidualBlock", ResidualBlock},
       {"ResidualBlockReadTwice", ResidualBlockReadTwice},
       {"SynchronisedResidualBlock", SynchronisedResidualBlock},

@@ -46,6 +46,7 @@ constexpr std::array kOps = {
     &kLayerNorm,
     &kLayerNormGrad,
     &kLinear,
+    &kLinearGelu,
     &kLogSoftmax,
     &kLogSoftmaxGrad,
     &kMatMul,

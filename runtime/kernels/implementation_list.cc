@@ -80,6 +80,7 @@ constexpr std::array kLines = {
     VectorThen("layer_norm", vector::LayerNorm, reference::LayerNorm),
     VectorThen("layer_norm_grad", vector::LayerNormGrad, reference::LayerNormGrad),
     VectorThen("linear", vector::Linear, onednn::Linear, reference::Linear),
+    VectorThen("linear_gelu", vector::LinearGelu, onednn::LinearGelu, reference::LinearGelu),
     Only("log_softmax", reference::LogSoftmax),
     Only("log_softmax_grad", reference::LogSoftmaxGrad),
     VectorThen("matmul", vector::MatMul, onednn::MatMul, reference::MatMul),

@@ -63,10 +63,11 @@ TEST(KernelTest, ReluAndMaxPoolingLetPassWhatIsNoNumber) {
   }
 }
 
-// A node's outputs from inputs whose elements run through small numbers, and a NaN in the last one.
+// A node's outputs, one after another and all of one shape, from inputs whose elements run through
+// small numbers, and a NaN in the last one.
 std::vector<float> RunOn(std::string_view op, const Attributes& attributes,
                          const std::vector<ValueSpec>& inputs, const ValueSpec& output,
-                         Selection selection) {
+                         Selection selection, size_t count = 1) {
   std::vector<std::vector<float>> values;
   std::vector<const void*> pointers;
   for (const ValueSpec& spec : inputs) {
@@ -76,14 +77,17 @@ std::vector<float> RunOn(std::string_view op, const Attributes& attributes,
   }
   values.back().back() = std::numeric_limits<float>::quiet_NaN();
   for (const auto& v : values) pointers.push_back(v.data());
-  std::vector<float> y(static_cast<size_t>(output.shape.elements()));
-  void* outputs[] = {y.data()};
-  const auto primitive = Prepare({op, attributes, inputs, {&output, 1}}, selection);
+  const auto elements = static_cast<size_t>(output.shape.elements());
+  std::vector<float> y(count * elements);
+  std::vector<void*> outputs;
+  for (size_t i = 0; i < count; ++i) outputs.push_back(y.data() + i * elements);
+  const std::vector<ValueSpec> specs(count, output);
+  const auto primitive = Prepare({op, attributes, inputs, specs}, selection);
   std::vector<char> scratch(primitive->scratch_bytes() + 64);
   void* place = scratch.data();
   size_t space = scratch.size();
   std::align(64, primitive->scratch_bytes(), place, space);
-  primitive->Run({pointers.data(), outputs, place, nullptr});
+  primitive->Run({pointers.data(), outputs.data(), place, nullptr});
   return y;
 }
 
@@ -129,6 +133,26 @@ TEST(KernelTest, AReluWithinAnOpHasTheBitsOfOneBehindIt) {
       EXPECT_THAT(RunOn(s.op, s.attributes.With("relu", int64_t{1}), s.inputs, s.output, selection),
                   HasTheBitsOf(PositivePartOf(y)))
           << s.op << " of " << s.output.ToString() << ", selection " << static_cast<int>(selection);
+    }
+  }
+}
+
+// A product of ours, whole tiles of it and not, and one of the library's.
+TEST(KernelTest, AGeluWithinALinearLayerHasTheBitsOfOneBehindIt) {
+  const auto f32 = [](const tensor::Shape& shape) { return ValueSpec{shape, DType::kF32}; };
+  for (const int64_t rows : {5, 64, 600}) {
+    const std::vector<ValueSpec> inputs = {f32({rows, 90}), f32({100, 90}), f32({100})};
+    const ValueSpec y = f32({rows, 100});
+    for (const Selection selection : {Selection::kFastest, Selection::kReference}) {
+      const std::vector<float> both = RunOn("linear_gelu", {}, inputs, y, selection, 2);
+      const auto half = both.begin() + y.shape.elements();
+      const std::vector<float> x(half, both.end());
+      EXPECT_THAT(x, HasTheBitsOf(RunOn("linear", {}, inputs, y, selection)));
+      std::vector<float> gelu(x.size());
+      const void* from[] = {x.data()};
+      void* to[] = {gelu.data()};
+      Prepare({"gelu", {}, {&y, 1}, {&y, 1}}, selection)->Run({from, to, nullptr, nullptr});
+      EXPECT_THAT(std::vector<float>(both.begin(), half), HasTheBitsOf(gelu));
     }
   }
 }

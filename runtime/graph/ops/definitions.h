@@ -41,6 +41,7 @@ extern const OpDefinition kGeluGrad;
 extern const OpDefinition kLayerNorm;
 extern const OpDefinition kLayerNormGrad;
 extern const OpDefinition kLinear;
+extern const OpDefinition kLinearGelu;
 extern const OpDefinition kLogSoftmax;
 extern const OpDefinition kLogSoftmaxGrad;
 extern const OpDefinition kMatMul;

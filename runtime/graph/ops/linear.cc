@@ -94,6 +94,14 @@ Specs InferLinear(const InferContext& context) {
   return std::vector{ValueSpec{WithLast(x, weight.dim(0)), context.inputs[0].dtype}};
 }
 
+// Outputs: GELU of the layer's result, and the result, which GELU's gradient reads. Made by
+// FuseGelu, when gradients are there already.
+Specs InferLinearGelu(const InferContext& context) {
+  RM_ASSIGN_OR_RETURN(std::vector<ValueSpec> result, InferLinear(context));
+  result.push_back(result[0]);
+  return result;
+}
+
 void LinearGradient(GradientContext& c) {
   Graph& g = c.graph();
   const ValueId dy = c.output_gradient(0);
@@ -122,6 +130,7 @@ constinit const OpDefinition kMatMul{"matmul", 1, InferMatMul, ProductGradient<M
 constinit const OpDefinition kBatchMatMul{"batch_matmul", 1, InferBatchMatMul,
                                           ProductGradient<BatchMatMul>};
 constinit const OpDefinition kLinear{"linear", 1, InferLinear, LinearGradient};
+constinit const OpDefinition kLinearGelu{"linear_gelu", 2, InferLinearGelu, nullptr};
 constinit const OpDefinition kReshape{.type = "reshape",
                                       .output_count = 1,
                                       .infer = InferReshape,

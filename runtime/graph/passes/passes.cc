@@ -10,6 +10,7 @@ Graph Optimise(const Graph& graph, const CompileOptions& options) {
     now = MergeEqualNodes(now);
     now = DelayPoolGrads(now);
     now = FuseRelu(now);
+    now = FuseGelu(now);
   }
   if (options.kernels == kernels::Selection::kReference) return now;
   now = ChooseLayouts(now, options.images, options.kernels);

@@ -44,6 +44,12 @@ Graph DelayPoolGrads(const Graph& graph);
 // Only where nobody else reads what lies between. Independent of kernels.
 Graph FuseRelu(const Graph& graph);
 
+// GELU of a linear layer's result while the result is in the cache:
+//   linear, gelu -> linear_gelu
+// Only where the result is read again, by GELU's gradient: else GELU takes its place, and no memory
+// of its own. Independent of kernels.
+Graph FuseGelu(const Graph& graph);
+
 // Keeps images in `layout`, in which convolutions are fastest, through chains of ops that take it,
 // with a "reorder" where one does not. Nothing changes where `layout` is row-major, and around
 // convolutions that are so small that a kernel of ours beats the library's.

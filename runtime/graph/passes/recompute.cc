@@ -21,7 +21,7 @@ namespace ringmaster::graph {
 namespace {
 
 // Those that touch each of their elements a few times.
-constexpr std::array<std::string_view, 24> kCheap = {
+constexpr std::array<std::string_view, 25> kCheap = {
     "adaptive_avg_pool2d",
     "add",
     "avg_pool2d",
@@ -34,6 +34,7 @@ constexpr std::array<std::string_view, 24> kCheap = {
     "embedding",
     "gelu",
     "layer_norm",
+    "linear_gelu",  // of its results GELU alone
     "log_softmax",
     "max_pool2d",
     "multiply",
@@ -102,7 +103,10 @@ class Schedule {
   };
 
   const Node& NodeOf(const Item& item) const { return graph_.node(item.node); }
-  size_t ScratchOf(const Item& item) const { return scratch_[static_cast<size_t>(item.node)]; }
+  size_t ScratchOf(const Item& item) const {
+    const bool is_own = item.op != "gelu";  // which needs none, where it stands for linear_gelu
+    return is_own ? scratch_[static_cast<size_t>(item.node)] : 0;
+  }
   int32_t RootOf(int32_t value) const { return roots_[static_cast<size_t>(value)]; }
   const Life& LifeOf(int32_t value) const { return lives_[static_cast<size_t>(RootOf(value))]; }
   size_t BytesOf(int32_t value) const {
@@ -115,7 +119,8 @@ class Schedule {
   Choice ChoiceFor(int32_t item) const;
   // Adds an item to the choice, after those that make what it reads and nobody holds any more.
   void AddAgain(int32_t item, Choice& choice) const;
-  // What runs in the item's place. A batch norm keeps its statistics.
+  // What runs in the item's place. A batch norm keeps its statistics, a linear layer what GELU is
+  // of.
   static Item AgainOf(const Item& item);
   void Apply(const Choice& choice);
   // What stands for `value`, when `now` says what stands for those that are made again: itself, or
@@ -240,7 +245,8 @@ void Schedule::AddAgain(int32_t index, Choice& choice) const {
   const size_t bytes = LifeOf(item.outputs[0]).bytes;
   const double weight = bytes <= kCached ? 0.5 : 1.0;
   choice.touched += weight * static_cast<double>(bytes);
-  for (const int32_t input : item.inputs) {
+  const Item again = AgainOf(item);
+  for (const int32_t input : again.inputs) {
     const int32_t root = RootOf(input);
     choice.touched += weight * static_cast<double>(BytesOf(input));
     const Life& life = LifeOf(input);
@@ -298,6 +304,12 @@ int32_t Schedule::Redirected(int32_t value, std::map<int32_t, int32_t>& now,
 Schedule::Item Schedule::AgainOf(const Item& item) {
   Item again = item;
   again.again = true;
+  if (item.op == "linear_gelu") {
+    again.op = "gelu";
+    again.inputs = {item.outputs[1]};
+    again.outputs = {item.outputs[0]};
+    return again;
+  }
   if (item.op != "batch_norm") return again;
   again.op = "batch_norm_again";
   again.inputs = {item.inputs[0], item.inputs[1], item.inputs[2], item.outputs[1], item.outputs[2]};
@@ -353,9 +365,11 @@ Graph Schedule::ToGraph() const {
     const Node& node = NodeOf(item);
     std::vector<ValueId> inputs;
     for (const int32_t input : item.inputs) inputs.push_back(now[static_cast<size_t>(input)]);
+    const bool is_part = node.op->type == "linear_gelu" && item.op == "gelu";
+    const std::string again = fmt::format("again/{}{}", node.name, is_part ? ".gelu" : "");
     const std::vector<ValueId> outputs =
         rewriter.to().Add(item.op, node.attributes, inputs, static_cast<int>(item.outputs.size()),
-                          item.again ? "again/" + node.name : node.name);
+                          item.again ? again : node.name);
     for (size_t i = 0; i < outputs.size(); ++i) {
       now[static_cast<size_t>(item.outputs[i])] = outputs[i];
       if (!item.again) rewriter.Map(node.outputs[i], outputs[i]);

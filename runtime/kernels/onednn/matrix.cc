@@ -22,6 +22,28 @@ memory::desc Operand(const tensor::Shape& shape, bool transposed) {
   return transposed ? Matrix(columns, rows, true) : Matrix(rows, columns, false);
 }
 
+// The product, plus the bias where there is one. Gives the buffer of the result, that output of the
+// node.
+int AddLinear(Program& p, const NodeSpec& node, int output) {
+  const auto x = Operand(node.inputs[0].shape, false), w = Operand(node.inputs[1].shape, true);
+  const auto y = Matrix(x.dims()[0], w.dims()[1], false);
+  const bool has_bias = node.inputs.size() == 3;
+  const auto bias = Matrix(1, w.dims()[1], false);
+  const auto desc = has_bias ? dnnl::matmul::desc(x, w, bias, y) : dnnl::matmul::desc(x, w, y);
+  const dnnl::matmul::primitive_desc pd(desc, UserScratchpad(), CpuEngine());
+  const int src = p.Input(0, x), weights = p.Input(1, w), dst = p.Output(output, y);
+  if (has_bias) {
+    p.Compute<dnnl::matmul>(pd, {{DNNL_ARG_SRC, src},
+                                 {DNNL_ARG_WEIGHTS, weights},
+                                 {DNNL_ARG_BIAS, p.Input(2, bias)},
+                                 {DNNL_ARG_DST, dst}});
+  } else {
+    p.Compute<dnnl::matmul>(
+        pd, {{DNNL_ARG_SRC, src}, {DNNL_ARG_WEIGHTS, weights}, {DNNL_ARG_DST, dst}});
+  }
+  return dst;
+}
+
 }  // namespace
 
 std::unique_ptr<Primitive> MatMul(const NodeSpec& node) {
@@ -61,23 +83,20 @@ std::unique_ptr<Primitive> BatchMatMul(const NodeSpec& node) {
 
 std::unique_ptr<Primitive> Linear(const NodeSpec& node) {
   return Build(node, [&](Program& p) {
-    const auto x = Operand(node.inputs[0].shape, false), w = Operand(node.inputs[1].shape, true);
-    const auto y = Matrix(x.dims()[0], w.dims()[1], false);
-    const bool has_bias = node.inputs.size() == 3;
-    const auto bias = Matrix(1, w.dims()[1], false);
-    const auto desc = has_bias ? dnnl::matmul::desc(x, w, bias, y) : dnnl::matmul::desc(x, w, y);
-    const dnnl::matmul::primitive_desc pd(desc, UserScratchpad(), CpuEngine());
-    const int src = p.Input(0, x), weights = p.Input(1, w), dst = p.Output(0, y);
-    if (has_bias) {
-      p.Compute<dnnl::matmul>(pd, {{DNNL_ARG_SRC, src},
-                                   {DNNL_ARG_WEIGHTS, weights},
-                                   {DNNL_ARG_BIAS, p.Input(2, bias)},
-                                   {DNNL_ARG_DST, dst}});
-    } else {
-      p.Compute<dnnl::matmul>(
-          pd, {{DNNL_ARG_SRC, src}, {DNNL_ARG_WEIGHTS, weights}, {DNNL_ARG_DST, dst}});
-    }
+    const int dst = AddLinear(p, node, 0);
     if (node.attributes.Int("relu") != 0) p.KeepPositive(dst);
+  });
+}
+
+std::unique_ptr<Primitive> LinearGelu(const NodeSpec& node) {
+  return Build(node, [&](Program& p) {
+    const int src = AddLinear(p, node, 1);
+    using Forward = dnnl::eltwise_forward;
+    const auto y = Operand(node.outputs[0].shape, false);
+    const Forward::primitive_desc pd(Forward::desc(dnnl::prop_kind::forward_training,
+                                                   dnnl::algorithm::eltwise_gelu_tanh, y, 0.f, 0.f),
+                                     UserScratchpad(), CpuEngine());
+    p.Compute<Forward>(pd, {{DNNL_ARG_SRC, src}, {DNNL_ARG_DST, p.Output(0, y)}});
   });
 }
 

@@ -18,6 +18,7 @@ std::unique_ptr<Primitive> Conv2dGradWeight(const NodeSpec& node);
 std::unique_ptr<Primitive> Gelu(const NodeSpec& node);
 std::unique_ptr<Primitive> GeluGrad(const NodeSpec& node);
 std::unique_ptr<Primitive> Linear(const NodeSpec& node);
+std::unique_ptr<Primitive> LinearGelu(const NodeSpec& node);
 std::unique_ptr<Primitive> MatMul(const NodeSpec& node);
 std::unique_ptr<Primitive> MaxPool2d(const NodeSpec& node);
 std::unique_ptr<Primitive> Reorder(const NodeSpec& node);

@@ -97,13 +97,33 @@ class LinearKernel : public ReferencePrimitive {
                 .b = {1, x.dim(-1)},
                 .relu = node.attributes.Int("relu") != 0};
   }
-  void Run(const Arguments& a) override {
-    product_.Run(a.in<T>(0), a.in<T>(1), has_bias_ ? a.in<T>(2) : nullptr, a.out<T>(0));
+  void Run(const Arguments& a) override { RunInto(a, a.out<T>(0)); }
+
+ protected:
+  void RunInto(const Arguments& a, T* y) const {
+    product_.Run(a.in<T>(0), a.in<T>(1), has_bias_ ? a.in<T>(2) : nullptr, y);
   }
 
  private:
   Product<T> product_;
   bool has_bias_;
+};
+
+// GELU of a linear layer, and what it is of.
+template <typename T>
+class LinearGeluKernel : public LinearKernel<T> {
+ public:
+  explicit LinearGeluKernel(const NodeSpec& node)
+      : LinearKernel<T>(node), n_(OutShape(node, 0).elements()) {}
+  void Run(const Arguments& a) override {
+    const T* x = a.out<T>(1);
+    T* y = a.out<T>(0);
+    this->RunInto(a, a.out<T>(1));
+    ParallelFor(n_, 1, [&](int64_t i) { y[i] = GeluBody()(x[i]); });
+  }
+
+ private:
+  int64_t n_;
 };
 
 }  // namespace
@@ -116,6 +136,9 @@ std::unique_ptr<Primitive> MatMul(const NodeSpec& node) {
 }
 std::unique_ptr<Primitive> Linear(const NodeSpec& node) {
   return MakeReal<LinearKernel>(node);
+}
+std::unique_ptr<Primitive> LinearGelu(const NodeSpec& node) {
+  return MakeReal<LinearGeluKernel>(node);
 }
 
 }  // namespace ringmaster::kernels::reference

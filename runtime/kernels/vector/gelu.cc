@@ -1,9 +1,8 @@
-// GELU in its tanh form. With the logistic function s(v) = 1 / (1 + exp(-v)) it is x s(2 u), where
-// u is the tanh's argument: the same value without the difference that a tanh near -1 would leave.
+#include "runtime/kernels/vector/gelu.h"
+
 #include <algorithm>
 
 #include "runtime/device/parallel.h"
-#include "runtime/kernels/elementwise.h"
 #include "runtime/kernels/vector/fit.h"
 #include "runtime/kernels/vector/lanes.h"
 #include "runtime/kernels/vector/vector.h"
@@ -14,16 +13,6 @@ namespace ringmaster::kernels::vector {
 namespace {
 
 constexpr int64_t kChunk = 4096;  // elements that one task takes
-constexpr auto kRoot = static_cast<float>(GeluBody::kRoot);
-constexpr auto kCubic = static_cast<float>(GeluBody::kCubic);
-
-// s(2 u)
-inline __m256 Gate(__m256 x, __m256 square) {
-  const __m256 one = _mm256_set1_ps(1.0F);
-  const __m256 inner = _mm256_fmadd_ps(_mm256_set1_ps(kCubic), square, one);
-  const __m256 e = Exp(_mm256_mul_ps(_mm256_mul_ps(_mm256_set1_ps(-2.0F * kRoot), x), inner));
-  return _mm256_div_ps(one, _mm256_add_ps(one, e));
-}
 
 // Calls body(lanes, i) for each i in [0, n) at which eight elements begin.
 template <typename Body>
@@ -40,8 +29,7 @@ class GeluKernel : public VectorPrimitive {
   bool MayOverwrite(int /*input*/, int /*output*/) const override { return true; }
   void Run(const Arguments& a) override {
     ForElements(n_, [&](auto lanes, int64_t i) {
-      const __m256 x = lanes.Load(a.in<float>(0) + i);
-      lanes.Store(a.out<float>(0) + i, _mm256_mul_ps(x, Gate(x, _mm256_mul_ps(x, x))));
+      lanes.Store(a.out<float>(0) + i, GeluOf(lanes.Load(a.in<float>(0) + i)));
     });
   }
 
@@ -57,9 +45,9 @@ class GeluGradKernel : public VectorPrimitive {
   void Run(const Arguments& a) override {
     ForElements(n_, [&](auto lanes, int64_t i) {
       const __m256 x = lanes.Load(a.in<float>(0) + i), square = _mm256_mul_ps(x, x);
-      const __m256 s = Gate(x, square), rest = _mm256_fnmadd_ps(s, s, s);
-      const __m256 slope = _mm256_fmadd_ps(_mm256_set1_ps(6.0F * kRoot * kCubic), square,
-                                           _mm256_set1_ps(2.0F * kRoot));
+      const __m256 s = GeluGate(x, square), rest = _mm256_fnmadd_ps(s, s, s);
+      const __m256 slope = _mm256_fmadd_ps(_mm256_set1_ps(6.0F * kGeluRoot * kGeluCubic), square,
+                                           _mm256_set1_ps(2.0F * kGeluRoot));
       const __m256 d = _mm256_fmadd_ps(_mm256_mul_ps(x, rest), slope, s);
       lanes.Store(a.out<float>(0) + i, _mm256_mul_ps(lanes.Load(a.in<float>(1) + i), d));
     });

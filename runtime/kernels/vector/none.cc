@@ -63,6 +63,9 @@ std::unique_ptr<Primitive> LayerNormGrad(const NodeSpec&) {
 std::unique_ptr<Primitive> Linear(const NodeSpec&) {
   return nullptr;
 }
+std::unique_ptr<Primitive> LinearGelu(const NodeSpec&) {
+  return nullptr;
+}
 std::unique_ptr<Primitive> MatMul(const NodeSpec&) {
   return nullptr;
 }

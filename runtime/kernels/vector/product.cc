@@ -8,6 +8,7 @@
 
 #include "runtime/device/parallel.h"
 #include "runtime/kernels/transpose.h"
+#include "runtime/kernels/vector/gelu.h"
 #include "runtime/kernels/vector/lanes.h"
 
 namespace ringmaster::kernels::vector {
@@ -304,6 +305,15 @@ void RunNarrowPanel(const Product& p, int64_t columns, const float* x, const flo
   });
 }
 
+// Of `count` columns of a dense m x n matrix.
+void GeluOfColumns(int64_t m, int64_t n, int64_t first, int64_t count, const float* x, float* y) {
+  for (int64_t place = first; place < m * n; place += n) {
+    ForLanes(count, [&](auto lanes, int64_t i) {
+      lanes.Store(y + place + i, GeluOf(lanes.Load(x + place + i)));
+    });
+  }
+}
+
 }  // namespace
 
 bool UseWideTiles(bool wide) {
@@ -353,14 +363,17 @@ size_t Product::scratch_bytes() const {
   return static_cast<size_t>(panels() * kColumns * k) * sizeof(float);
 }
 
-void Product::Run(const float* x, const float* w, const float* bias, float* y,
-                  float* scratch) const {
+void Product::Run(const float* x, const float* w, const float* bias, float* y, float* scratch,
+                  float* gelu) const {
   const int64_t together = panels() >= 2 * device::ThreadCount() ? 2 : 1;
   // A tile's step does about as much as touching four elements.
-  device::ParallelFor(
-      (panels() + together - 1) / together, (together * m * k + 3) / 4, [&](int64_t i) {
-        RunColumns(i * together * kColumns, together * kColumns, x, w, bias, y, scratch);
-      });
+  device::ParallelFor((panels() + together - 1) / together, (together * m * k + 3) / 4,
+                      [&](int64_t i) {
+                        const int64_t first = i * together * kColumns, count = together * kColumns;
+                        RunColumns(first, count, x, w, bias, y, scratch);
+                        if (gelu != nullptr)
+                          GeluOfColumns(m, n, first, std::min(count, n - first), y, gelu);
+                      });
 }
 
 void Product::RunAlone(const float* x, const float* w, const float* bias, float* y,

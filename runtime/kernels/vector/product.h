@@ -37,8 +37,10 @@ struct Product {
 
   // Memory for Run: columns of B, side by side.
   size_t scratch_bytes() const;
-  // `bias` may be null. Uses the process's threads where that pays.
-  void Run(const float* x, const float* w, const float* bias, float* y, float* scratch) const;
+  // `bias` may be null. `gelu` may be null, or where GELU of the result goes, as dense as it. Uses
+  // the process's threads where that pays.
+  void Run(const float* x, const float* w, const float* bias, float* y, float* scratch,
+           float* gelu = nullptr) const;
   // The same on the calling thread alone, for those that share work among threads themselves.
   void RunAlone(const float* x, const float* w, const float* bias, float* y, float* scratch) const;
 

@@ -34,6 +34,7 @@ std::unique_ptr<Primitive> GeluGrad(const NodeSpec& node);
 std::unique_ptr<Primitive> LayerNorm(const NodeSpec& node);
 std::unique_ptr<Primitive> LayerNormGrad(const NodeSpec& node);
 std::unique_ptr<Primitive> Linear(const NodeSpec& node);
+std::unique_ptr<Primitive> LinearGelu(const NodeSpec& node);
 std::unique_ptr<Primitive> MatMul(const NodeSpec& node);
 std::unique_ptr<Primitive> MaxPool2d(const NodeSpec& node);
 std::unique_ptr<Primitive> MaxPool2dGrad(const NodeSpec& node);
