@@ -31,6 +31,7 @@ std::string_view KindOf(const Layer& layer) {
   if (layer.batch_norm) return "batchNorm";
   if (layer.dropout) return "dropout";
   if (layer.flatten) return "flatten";
+  if (layer.log_softmax) return "logSoftmax";
   return "activation";
 }
 
@@ -171,12 +172,10 @@ Misfit Apply(const Layer& layer, Extents& shape) {
       product = extent > kMost / product ? kMost : product * extent;
     shape = {product};
   }
-  if (layer.linear) {
-    if (shape.size() != 1)
-      return {"", fmt::format("needs a row of features, but {} reaches it; put a flatten before it",
-                              Text(shape))};
-    shape = {layer.linear->features};
-  }
+  if ((layer.linear || layer.log_softmax) && shape.size() != 1)
+    return {"", fmt::format("needs a row of features, but {} reaches it; put a flatten before it",
+                            Text(shape))};
+  if (layer.linear) shape = {layer.linear->features};
   return {};
 }
 

@@ -349,6 +349,42 @@ TEST(ValidationTest, SeveralLabelsASampleNeedAScoreEach) {
                           "data.csv.labels has none; leave it out"));
 }
 
+TEST(ValidationTest, ChecksTheLossWithDataNetworkAndLabelSmoothing) {
+  TrainingJob job = Digits();
+  TrainerConfig& trainer = *job.spec.trainer;
+  for (const LossFunction loss : {LossFunction::kCrossEntropy, LossFunction::kMeanSquare}) {
+    trainer.loss = loss;
+    EXPECT_THAT(Lines(job), IsEmpty());
+  }
+  trainer.label_smoothing = 0.1;
+  EXPECT_THAT(Lines(job), ElementsAre("spec.trainer.labelSmoothing: is CrossEntropy's alone, not "
+                                      "MeanSquare's; leave it out"));
+  trainer.label_smoothing = 0;
+  trainer.loss = LossFunction::kNegativeLogLikelihood;
+  EXPECT_THAT(Lines(job),
+              ElementsAre("spec.trainer.loss: NegativeLogLikelihood takes log-probabilities, and "
+                          "the network ends with scores; take CrossEntropy, or end "
+                          "model.sequential with logSoftmax"));
+  trainer.model = {.sequential = Sequential{.layers = {{.flatten = Empty{}},
+                                                       {.linear = Linear{.features = 10}},
+                                                       {.log_softmax = Empty{}}}}};
+  EXPECT_THAT(Lines(job), IsEmpty());
+  trainer.data.csv->classes.reset();
+  trainer.data.csv->labels = 10;
+  EXPECT_THAT(Lines(job), ElementsAre("spec.trainer.loss: NegativeLogLikelihood is of classes, and "
+                                      "data.csv.labels has none; leave it out"));
+}
+
+TEST(ValidationTest, PerplexityIsNotMeasuredWithMeanSquare) {
+  TrainingJob job = Digits();
+  job.spec.trainer->model = {.transformer = Transformer{.layers = 1, .heads = 4, .width = 64}};
+  job.spec.trainer->data = {.text = TextData{.path = "a.txt"}};
+  job.spec.trainer->evaluation.metric = Metric::kPerplexity;
+  job.spec.trainer->loss = LossFunction::kMeanSquare;
+  EXPECT_THAT(Lines(job), ElementsAre("spec.trainer.evaluation.metric: Perplexity is not measured "
+                                      "with MeanSquare; take Loss"));
+}
+
 TEST(ValidationTest, EarlyStopAndTheBestCheckpointNeedEvaluations) {
   TrainingJob job = Digits();
   job.spec.trainer->evaluation.early_stop = EarlyStop{.patience = 3};

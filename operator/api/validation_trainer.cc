@@ -32,6 +32,10 @@ void CheckZooSettings(const Zoo& zoo, const networks::Network& network, Problems
         {"spec.trainer.model.zoo.layers",
          fmt::format("the number of {}'s layers is fixed: leave it out", network.name)});
   }
+  if (zoo.batch_norm_momentum && !network.batch_norm) {
+    problems.push_back({"spec.trainer.model.zoo.batchNormMomentum",
+                        fmt::format("{} has no batch norm: leave it out", network.name)});
+  }
 }
 
 // What a network of the user's own has, its program says.
@@ -191,8 +195,32 @@ void CheckEvaluation(const TrainerConfig& trainer, Problems& problems) {
         {"spec.trainer.labelSmoothing",
          "spreads a label over classes, and data.csv.labels has none; leave it out"});
   }
+  if (evaluation.metric == Metric::kPerplexity && trainer.loss == LossFunction::kMeanSquare)
+    problems.push_back({path + ".metric", "Perplexity is not measured with MeanSquare; take Loss"});
   const std::string why = WhyNeverEvaluated(trainer);
   if (evaluation.early_stop && !why.empty()) problems.push_back({path + ".earlyStop", why});
+}
+
+bool EndsWithLogProbabilities(const Model& model) {
+  return model.custom || (model.sequential && !model.sequential->layers.empty() &&
+                          model.sequential->layers.back().log_softmax);
+}
+
+void CheckLoss(const TrainerConfig& trainer, Problems& problems) {
+  const LossFunction loss = trainer.loss.value_or(LossFunction::kCrossEntropy);
+  if (loss == LossFunction::kCrossEntropy) return;
+  const std::string path = "spec.trainer.loss", name = ToJson(loss).get<std::string>();
+  if (trainer.data.csv && trainer.data.csv->labels) {
+    problems.push_back({path, name + " is of classes, and data.csv.labels has none; leave it out"});
+  }
+  if (trainer.label_smoothing > 0) {
+    problems.push_back({"spec.trainer.labelSmoothing",
+                        fmt::format("is CrossEntropy's alone, not {}'s; leave it out", name)});
+  }
+  if (loss == LossFunction::kNegativeLogLikelihood && !EndsWithLogProbabilities(trainer.model)) {
+    problems.push_back({path, name + " takes log-probabilities, and the network ends with scores; "
+                                     "take CrossEntropy, or end model.sequential with logSoftmax"});
+  }
 }
 
 }  // namespace
@@ -220,6 +248,7 @@ std::vector<schema::Problem> ValidateTrainer(const TrainerConfig& trainer) {
   if (trainer.schedule) CheckSchedule(*trainer.schedule, problems);
   CheckOptimizer(trainer.optimizer, problems);
   CheckEvaluation(trainer, problems);
+  CheckLoss(trainer, problems);
   CheckCustom(trainer, problems);
   return problems;
 }

@@ -153,6 +153,9 @@ ValueId ReluCase(CaseBuilder& b) {
 ValueId GeluCase(CaseBuilder& b) {
   return Gelu(b.graph(), b.Var({5, 9}));
 }
+ValueId ExactGeluCase(CaseBuilder& b) {
+  return ExactGelu(b.graph(), b.Var({5, 9}));
+}
 ValueId TanhCase(CaseBuilder& b) {
   return Tanh(b.graph(), b.Var({5, 9}));
 }
@@ -170,6 +173,18 @@ ValueId MultiplyRow(CaseBuilder& b) {
 }
 ValueId MultiplyColumn(CaseBuilder& b) {
   return Multiply(b.graph(), b.Var({3, 4, 5}), b.Var({4, 1}));
+}
+ValueId SubtractSame(CaseBuilder& b) {
+  return Subtract(b.graph(), b.Var({3, 4, 9}), b.Var({3, 4, 9}));
+}
+ValueId SubtractColumn(CaseBuilder& b) {
+  return Subtract(b.graph(), b.Var({3, 4, 5}), b.Var({4, 1}));
+}
+ValueId DivideSame(CaseBuilder& b) {
+  return Divide(b.graph(), b.Var({3, 4, 9}), b.Var({3, 4, 9}));
+}
+ValueId DivideRow(CaseBuilder& b) {
+  return Divide(b.graph(), b.Var({3, 4, 5}), b.Var({5}));
 }
 ValueId MultiplyItself(CaseBuilder& b) {
   const ValueId x = b.Var({4, 7});
@@ -231,6 +246,30 @@ ValueId SumToAlternating(CaseBuilder& b) {
 }
 ValueId SumAllCase(CaseBuilder& b) {
   return SumAll(b.graph(), b.Var({6, 11}));
+}
+ValueId MeanOverRows(CaseBuilder& b) {
+  const int64_t axes[] = {-1};
+  return MeanOver(b.graph(), b.Var({3, 4, 9}), axes);
+}
+ValueId MeanOverImages(CaseBuilder& b) {
+  const int64_t axes[] = {0, 2, 3};
+  return MeanOver(b.graph(), b.Var({2, 3, 4, 5}), axes);
+}
+ValueId MaxOverRows(CaseBuilder& b) {
+  const int64_t axes[] = {-1};
+  return MaxOver(b.graph(), b.Distinct({3, 4, 19}), axes);
+}
+ValueId MaxOverMiddle(CaseBuilder& b) {
+  const int64_t axes[] = {1, 2};
+  return MaxOver(b.graph(), b.Distinct({2, 3, 4, 11}), axes);
+}
+ValueId MaxOverAlternating(CaseBuilder& b) {
+  const int64_t axes[] = {0, 2};
+  return MaxOver(b.graph(), b.Distinct({3, 4, 5, 2}), axes);
+}
+ValueId MaxOverAll(CaseBuilder& b) {
+  const int64_t axes[] = {0, 1};
+  return MaxOver(b.graph(), b.Distinct({3, 7}), axes);
 }
 ValueId ReshapeCase(CaseBuilder& b) {
   return Reshape(b.graph(), Tanh(b.graph(), b.Var({6, 4})), {2, 3, 4});
@@ -395,6 +434,10 @@ ValueId NllCase(CaseBuilder& b) {
 }
 ValueId SquaredErrorCase(CaseBuilder& b) {
   return SquaredError(b.graph(), b.Var({4, 9}), b.Var({4, 9}));
+}
+
+ValueId MeanSquareCase(CaseBuilder& b) {
+  return MeanSquare(b.graph(), b.Var({4, 3, 7}), b.Indices({4, 3}, 7)).loss;
 }
 
 ValueId SmallConvolutionNetwork(CaseBuilder& b) {
@@ -601,12 +644,17 @@ const std::vector<Case>& ConformanceCases() {
       {"GlobalPool", GlobalPool},
       {"Relu", ReluCase},
       {"Gelu", GeluCase},
+      {"ExactGelu", ExactGeluCase},
       {"Tanh", TanhCase},
       {"Sigmoid", SigmoidCase},
       {"Silu", SiluCase},
       {"MultiplySame", MultiplySame},
       {"MultiplyRow", MultiplyRow},
       {"MultiplyColumn", MultiplyColumn},
+      {"SubtractSame", SubtractSame},
+      {"SubtractColumn", SubtractColumn},
+      {"DivideSame", DivideSame},
+      {"DivideRow", DivideRow},
       {"MultiplyItself", MultiplyItself},
       {"TransposePair", TransposePair},
       {"TransposeHeads", TransposeHeads},
@@ -625,6 +673,12 @@ const std::vector<Case>& ConformanceCases() {
       {"SumToFirst", SumToFirst},
       {"SumToAlternating", SumToAlternating},
       {"SumAll", SumAllCase},
+      {"MeanOverRows", MeanOverRows},
+      {"MeanOverImages", MeanOverImages},
+      {"MaxOverRows", MaxOverRows},
+      {"MaxOverMiddle", MaxOverMiddle},
+      {"MaxOverAlternating", MaxOverAlternating},
+      {"MaxOverAll", MaxOverAll},
       {"Reshape", ReshapeCase},
       {"Flatten", FlattenCase},
       {"ConcatChannels", ConcatChannels},
@@ -664,6 +718,7 @@ const std::vector<Case>& ConformanceCases() {
       {"LogSoftmax", LogSoftmaxCase},
       {"Nll", NllCase},
       {"SquaredError", SquaredErrorCase},
+      {"MeanSquare", MeanSquareCase},
       {"SmallConvolutionNetwork", SmallConvolutionNetwork},
       {"SynchronisedNormOfFewPixels", SynchronisedNormOfFewPixels},
       {"SynchronisedNormOfFeatures", SynchronisedNormOfFeatures},

@@ -296,6 +296,25 @@ const Mistake kMistakes[] = {
        SumTo(g, In(g, {2, 3}), {2});
      },
      "[2] does not broadcast to the input"},
+    {"DivideShapes",
+     [](Graph& g) {
+       Divide(g, In(g, {2, 3}), In(g, {2}), "share");
+     },
+     "share (divide): the second shape does not broadcast to the first; inputs: f32[2, 3], f32[2]"},
+    {"MaxOverAxis",
+     [](Graph& g) {
+       const int64_t axes[] = {2};
+       MaxOver(g, In(g, {2, 3}), axes, "peak");
+     },
+     "peak (max_over): there is no axis 2 in [2, 3]"},
+    {"MeanOverAxisTwice",
+     [](Graph& g) {
+       const int64_t axes[] = {1, -1};
+       MeanOver(g, In(g, {2, 3}), axes, "centre");
+     },
+     "centre: axes [1, -1] name one of [2, 3] twice"},
+    {"OneHotClasses", [](Graph& g) { OneHot(g, In(g, {2}, DType::kI32), 0); },
+     "at least 1 class is needed, got 0"},
     {"ReshapeElements",
      [](Graph& g) {
        Reshape(g, In(g, {2, 3}), {7});

@@ -1,6 +1,7 @@
 // Results worked out by hand, for what gradient checks and comparisons between kernels cannot see.
 #include <cmath>
 #include <functional>
+#include <limits>
 
 #include <gtest/gtest.h>
 
@@ -184,6 +185,19 @@ TEST_P(OpValuesTest, LossesHaveTheirKnownValues) {
   ExpectNear(y[3], {1});
 }
 
+// torch.nn.functional's mse_loss against one_hot, over the classes.
+TEST_P(OpValuesTest, TheMeanSquareIsOfScoresAndOnesAtTheLabels) {
+  const auto y = Compute({{"scores", {2, 4}, {1, 2, 0, 0, 3, 0, 0, 5}}},
+                         [](Graph& g, const auto& v) {
+                           const LossResult r = MeanSquare(g, v[0], v[1]);
+                           return std::vector{r.loss, r.correct, OneHot(g, v[1], 4)};
+                         },
+                         {1, 0});
+  ExpectNear(y[0], {(1 + 1) / 4.0 + (4 + 25) / 4.0});
+  ExpectNear(y[1], {1});
+  ExpectNear(y[2], {0, 1, 0, 0, 1, 0, 0, 0});
+}
+
 TEST_P(OpValuesTest, EachOfManyLabelsHasALogitOfItsOwn) {
   const auto y = Compute({{"logits", {4}, {0, 2, -1000, 10}}, {"target", {4}, {1, 2, -1000, 8}}},
                          [](Graph& g, const auto& v) {
@@ -211,11 +225,11 @@ TEST_P(OpValuesTest, ALabelOrTokenOutsideIsSeenAsNaN) {
               [](Graph& g, const auto& v) {
                 return std::vector{
                     SoftmaxCrossEntropy(g, v[0], v[1]).loss, Embedding(g, v[0], v[1]),
-                    Nll(g, v[0], v[1]).loss,
+                    Nll(g, v[0], v[1]).loss, MeanSquare(g, v[0], v[1]).loss,
                     BinaryCrossEntropy(g, Reshape(g, SumTo(g, v[0], {2, 1}), {2}), v[1]).loss};
               },
               {0, 2});
-  for (const size_t loss : {0, 2, 3}) EXPECT_TRUE(std::isnan(y[loss][0])) << loss;
+  for (const size_t loss : {0, 2, 3, 4}) EXPECT_TRUE(std::isnan(y[loss][0])) << loss;
   EXPECT_EQ(y[1][1], 0);
   EXPECT_TRUE(std::isnan(y[1][2]));
 }
@@ -238,6 +252,33 @@ TEST_P(OpValuesTest, TransposeOrdersAxesAndProductsOfElementsBroadcast) {
                          });
   ExpectNear(y[0], {1, 4, 2, 5, 3, 6});
   ExpectNear(y[1], {10, 40, 40, 100, 90, 180});
+}
+
+TEST_P(OpValuesTest, MeansAndMaximaKeepTheirAxesWithOnePlace) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const auto y = Compute({{"x", {2, 3}, {1, 7, 4, -5, -6, -10}}, {"odd", {2, 2}, {nan, 3, 1, nan}}},
+                         [](Graph& g, const auto& v) {
+                           const int64_t first[] = {0}, last[] = {-1};
+                           return std::vector{MeanOver(g, v[0], last),
+                                              MaxOver(g, v[0], last),
+                                              MaxOver(g, v[0], first),
+                                              MaxOver(g, v[1], last),
+                                              Subtract(g, v[0], MaxOver(g, v[0], last)),
+                                              Divide(g, v[0], MeanOver(g, v[0], last))};
+                         });
+  ExpectNear(y[0], {4, -7});
+  ExpectNear(y[1], {7, -5});
+  ExpectNear(y[2], {1, 7, 4});
+  EXPECT_TRUE(std::isnan(y[3][0]) && std::isnan(y[3][1]));
+  ExpectNear(y[4], {-6, 0, -3, 0, -1, -5});
+  ExpectNear(y[5], {0.25, 1.75, 1, 5 / 7.0, 6 / 7.0, 10 / 7.0});
+}
+
+// torch.nn.functional.gelu
+TEST_P(OpValuesTest, ExactGeluIsByTheErrorFunction) {
+  const auto y = Compute({{"x", {4}, {-1, 0, 1, 6}}},
+                         [](Graph& g, const auto& v) { return std::vector{ExactGelu(g, v[0])}; });
+  ExpectNear(y[0], {-0.15865525, 0, 0.84134475, 6});
 }
 
 TEST_P(OpValuesTest, SoftmaxSharesOutARowHoweverLargeItsElements) {

@@ -72,6 +72,9 @@ ValueId AdaptiveAvgPool2d(Graph& g, ValueId x, std::array<int64_t, 2> size,
 ValueId Relu(Graph& g, ValueId x, std::string_view name = "");
 // The tanh form, as GPT-2 has it: x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))).
 ValueId Gelu(Graph& g, ValueId x, std::string_view name = "");
+// x times the share of a standard normal distribution below it: x/2 (1 + erf(x / sqrt(2))), which
+// the tanh form comes close to (Hendrycks, Gimpel: "Gaussian error linear units", 2016).
+ValueId ExactGelu(Graph& g, ValueId x, std::string_view name = "");
 ValueId Tanh(Graph& g, ValueId x, std::string_view name = "");
 // 1 / (1 + exp(-x)).
 ValueId Sigmoid(Graph& g, ValueId x, std::string_view name = "");
@@ -79,8 +82,12 @@ ValueId Sigmoid(Graph& g, ValueId x, std::string_view name = "");
 ValueId Silu(Graph& g, ValueId x, std::string_view name = "");
 // a + b; b's shape is broadcast to a's as in NumPy (never the other way about).
 ValueId Add(Graph& g, ValueId a, ValueId b, std::string_view name = "");
+// a - b, element by element; b is broadcast as in Add.
+ValueId Subtract(Graph& g, ValueId a, ValueId b, std::string_view name = "");
 // a * b, element by element; b is broadcast as in Add.
 ValueId Multiply(Graph& g, ValueId a, ValueId b, std::string_view name = "");
+// a / b, element by element; b is broadcast as in Add.
+ValueId Divide(Graph& g, ValueId a, ValueId b, std::string_view name = "");
 // x times a constant.
 ValueId Scale(Graph& g, ValueId x, double factor, std::string_view name = "");
 
@@ -110,6 +117,14 @@ ValueId Pad(Graph& g, ValueId x, std::span<const int64_t> before, std::span<cons
             std::string_view name = "");
 // Sums x over what broadcasting would have added, to `shape`. The adjoint of broadcasting.
 ValueId SumTo(Graph& g, ValueId x, const Shape& shape, std::string_view name = "");
+
+// --- Reductions --------------------------------------------------------------------------------
+
+// The mean, and the largest, of x over `axes`, which are counted from 0, or from the end where they
+// are negative, and have an extent of 1 in the result: it broadcasts to x. Of equal elements the
+// first in row order gets the gradient; what is no number stays.
+ValueId MeanOver(Graph& g, ValueId x, std::span<const int64_t> axes, std::string_view name = "");
+ValueId MaxOver(Graph& g, ValueId x, std::span<const int64_t> axes, std::string_view name = "");
 
 // --- Normalisation -----------------------------------------------------------------------------
 
@@ -179,6 +194,15 @@ LossResult Nll(Graph& g, ValueId log_probabilities, ValueId labels, std::string_
 
 // The sum of (x - target)^2, a scalar; both of one shape. Divided by the elements, the mean square.
 ValueId SquaredError(Graph& g, ValueId x, ValueId target, std::string_view name = "");
+
+// Labels i32 [...] in [0, classes) as rows of f32 or f64, [..., classes]: 1 at the label, 0
+// elsewhere. A label outside is a row of NaN, so that it is seen in the loss.
+ValueId OneHot(Graph& g, ValueId labels, int64_t classes, DType dtype = DType::kF32,
+               std::string_view name = "");
+
+// The squared difference between scores [..., classes] and OneHot of the labels, i32 [...]: its
+// mean over the classes, summed over the labels. `correct` is as above.
+LossResult MeanSquare(Graph& g, ValueId scores, ValueId labels, std::string_view name = "");
 
 // The sum of all elements, a scalar.
 ValueId SumAll(Graph& g, ValueId x, std::string_view name = "");

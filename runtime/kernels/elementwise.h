@@ -14,6 +14,20 @@ struct AddBody {
   }
 };
 
+struct SubtractBody {
+  template <typename T>
+  T operator()(T a, T b) const {
+    return a - b;
+  }
+};
+
+struct DivideBody {
+  template <typename T>
+  T operator()(T a, T b) const {
+    return a / b;
+  }
+};
+
 struct MultiplyBody {
   template <typename T>
   T operator()(T a, T b) const {
@@ -83,6 +97,31 @@ struct GeluGradBody {
     const T t = std::tanh(T(GeluBody::kRoot) * x * (T(1) + T(GeluBody::kCubic) * x * x));
     const T inner = T(GeluBody::kRoot) * (T(1) + T(3 * GeluBody::kCubic) * x * x);
     return dy * T(0.5) * (T(1) + t + x * (T(1) - t * t) * inner);
+  }
+};
+
+// With the error function instead of its approximation.
+struct ExactGeluBody {
+  static constexpr double kRootHalf = 0.70710678118654752440;  // sqrt(1 / 2)
+
+  // The share of a standard normal distribution below x.
+  template <typename T>
+  static T Below(T x) {
+    return T(0.5) * std::erfc(-x * T(kRootHalf));
+  }
+
+  template <typename T>
+  T operator()(T x) const {
+    return x * Below(x);
+  }
+};
+
+struct ExactGeluGradBody {
+  static constexpr double kDensity = 0.39894228040143267794;  // of the distribution at 0
+
+  template <typename T>
+  T operator()(T x, T dy) const {
+    return dy * (ExactGeluBody::Below(x) + x * T(kDensity) * std::exp(T(-0.5) * x * x));
   }
 };
 

@@ -161,7 +161,7 @@ TEST(KernelTest, ActivationsAndSoftmaxLetPassWhatIsNoNumber) {
   constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
   const ValueSpec row{{20}, DType::kF32};
   for (const Selection selection : {Selection::kFastest, Selection::kReference}) {
-    for (const char* op : {"sigmoid", "tanh", "gelu", "softmax"}) {
+    for (const char* op : {"sigmoid", "tanh", "gelu", "exact_gelu", "softmax"}) {
       for (const size_t place : {0, 3, 19}) {  // of whole vectors, and of what is behind them
         std::array<float, 20> x{}, y{};
         x[place] = kNan;

@@ -41,7 +41,8 @@ absl::StatusOr<Model> Build(const config::Model& model, const BuildOptions& opti
     return BuildZoo({.name = model.zoo->name,
                      .dropout = model.zoo->dropout,
                      .width = model.zoo->width.value_or(1),
-                     .layers = model.zoo->layers},
+                     .layers = model.zoo->layers,
+                     .norm_momentum = model.zoo->batch_norm_momentum},
                     options);
   }
   if (model.sequential) return BuildSequential(*model.sequential, options);

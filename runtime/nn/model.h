@@ -1,7 +1,7 @@
 // Model: a network from a job's configuration, as a graph for one shard of the batch.
 //
-// BuildModel turns the configuration's layers into a static graph (graph/graph.h) with a softmax
-// and cross-entropy loss, or that of independent labels, on top. A training graph also holds the
+// BuildModel turns the configuration's layers into a static graph (graph/graph.h) with a loss on
+// top. A training graph also holds the
 // backward pass; an evaluation graph leaves dropout out and normalises by running statistics.
 // Whatever the shard's size and the mode, a configuration gives the same parameters and states in
 // the same order, so that one flat buffer of weights serves every graph of a job. All of a graph's
@@ -46,6 +46,9 @@ inline constexpr char kLogits[] =
                // label shape for independent labels
 
 enum class Mode { kTraining, kEvaluation };
+
+// Of classes. graph::SoftmaxCrossEntropy, MeanSquare and Nll say what they are.
+enum class Loss { kCrossEntropy, kMeanSquare, kNegativeLogLikelihood };
 
 // How a parameter begins. A uniform draw lies in [-bound, bound), a normal one around 0.
 struct Initialiser {
@@ -110,11 +113,14 @@ struct BuildOptions {
   // Whether the labels hold or not, each for itself: one score for each of them, and binary
   // cross-entropy. `classes` is then their number.
   bool independent_labels = false;
-  double label_smoothing = 0;  // of a training graph's loss; see graph::SoftmaxCrossEntropy
-  bool gradients = true;       // whether a training graph gets its backward pass
+  Loss loss = Loss::kCrossEntropy;  // not looked at for independent labels
+  double label_smoothing = 0;       // of a training graph's cross-entropy
+  bool gradients = true;            // whether a training graph gets its backward pass
   // Whether batch norm in a training graph normalises over the whole batch of a step instead of the
   // shard: its run then waits for the other shards (graph::SynchronisedBatchNorm).
   bool synchronised_batch_norm = false;
+  // Of a network of the zoo: the share of a batch norm's old running statistics that a step keeps.
+  double norm_momentum = 0.9;
 };
 
 // Which batch norm it gets is the options' word, not `config.batch_norm`'s.

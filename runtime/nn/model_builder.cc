@@ -101,15 +101,26 @@ absl::Status ModelBuilder::Differentiate(ValueId loss) {
   return graph_.status();
 }
 
+graph::LossResult ModelBuilder::AddLoss(ValueId logits, ValueId labels) {
+  constexpr char kName[] = "loss";
+  if (options_.independent_labels) return graph::BinaryCrossEntropy(graph_, logits, labels, kName);
+  switch (options_.loss) {
+    case Loss::kMeanSquare:
+      return graph::MeanSquare(graph_, logits, labels, kName);
+    case Loss::kNegativeLogLikelihood:
+      return graph::Nll(graph_, logits, labels, kName);
+    case Loss::kCrossEntropy:
+      break;
+  }
+  return graph::SoftmaxCrossEntropy(graph_, logits, labels,
+                                    training() ? options_.label_smoothing : 0, kName);
+}
+
 absl::StatusOr<Model> ModelBuilder::Finish(std::string name, ValueId inputs, ValueId logits) && {
   RM_RETURN_IF_ERROR(CheckLogits(logits));
   const ValueId labels = graph_.Input(
       kLabels, Shape(BatchedDims(options_.batch, options_.label_shape)), tensor::DType::kI32);
-  const graph::LossResult result =
-      options_.independent_labels
-          ? graph::BinaryCrossEntropy(graph_, logits, labels, "loss")
-          : graph::SoftmaxCrossEntropy(graph_, logits, labels,
-                                       training() ? options_.label_smoothing : 0, "loss");
+  const graph::LossResult result = AddLoss(logits, labels);
   graph_.MarkOutput(kLossSum, result.loss);
   graph_.MarkOutput(kCorrect, result.correct);
   if (!training()) graph_.MarkOutput(kLogits, logits);

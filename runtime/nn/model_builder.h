@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "runtime/graph/graph.h"
+#include "runtime/graph/ops.h"
 #include "runtime/nn/model.h"
 
 namespace ringmaster::nn {
@@ -50,6 +51,7 @@ class ModelBuilder {
 
  private:
   absl::Status CheckLogits(ValueId logits) const;
+  graph::LossResult AddLoss(ValueId logits, ValueId labels);
   absl::Status Differentiate(ValueId loss);
 
   BuildOptions options_;

@@ -179,6 +179,32 @@ TEST(ModelTest, IndependentLabelsHaveAScoreAndALossEach) {
             "of shape [14] and 14 classes");
 }
 
+TEST(ModelTest, ClassesHaveTheLossThatIsAskedFor) {
+  BuildOptions options = Digits();
+  options.loss = Loss::kMeanSquare;
+  EXPECT_THAT(ToString(MustBuild(LenetBn(), options).graph), HasSubstr("squared_error_grad"));
+  config::Layer log_softmax;
+  log_softmax.log_softmax.emplace();
+  options.loss = Loss::kNegativeLogLikelihood;
+  const std::string graph = ToString(
+      MustBuild(SequentialOf({FlattenLayer(), LinearLayer(10), log_softmax}), options).graph);
+  EXPECT_THAT(graph, HasSubstr("log-softmax3: log_softmax("));
+  EXPECT_THAT(graph, HasSubstr("loss: nll("));
+  EXPECT_THAT(graph, HasSubstr("log_softmax_grad"));
+}
+
+TEST(ModelTest, TheZoosRunningStatisticsKeepAsMuchAsIsAskedFor) {
+  const auto momentum = [](const config::Model& model) {
+    return MustBuild(model, Digits()).states.front().momentum;
+  };
+  config::Model model = LenetBn();
+  EXPECT_EQ(momentum(model), 0.9);
+  model.zoo->batch_norm_momentum = 0.75;
+  EXPECT_EQ(momentum(model), 0.75);
+  model.zoo = config::Zoo{.name = "alexnet", .batch_norm_momentum = 0.75};
+  EXPECT_EQ(ErrorOf(model, Digits()), "model: alexnet has no batch norm: leave its momentum out");
+}
+
 TEST(ModelTest, ParametersAndStatesDependOnTheConfigurationAlone) {
   for (const auto& [config, options] :
        {std::pair(LenetBn(), Digits()), std::pair(SmallTransformer(), Text())}) {
@@ -249,13 +275,14 @@ TEST(ModelTest, EveryActivationOfAListIsItsOp) {
   const auto add = [&](std::optional<config::Empty> config::Layer::*kind) {
     (layers.emplace_back().*kind).emplace();
   };
-  for (const auto kind : {&config::Layer::relu, &config::Layer::gelu, &config::Layer::tanh,
-                          &config::Layer::sigmoid, &config::Layer::silu})
+  for (const auto kind :
+       {&config::Layer::relu, &config::Layer::gelu, &config::Layer::tanh, &config::Layer::sigmoid,
+        &config::Layer::silu, &config::Layer::exact_gelu})
     add(kind);
   layers.push_back(LinearLayer(10));
   const std::string graph = ToString(MustBuild(SequentialOf(layers), Digits()).graph);
   for (const char* line : {"relu2: relu(", "gelu3: gelu(", "tanh4: tanh(", "sigmoid5: sigmoid(",
-                           "silu6.gate: sigmoid(", "silu6: multiply("})
+                           "silu6.gate: sigmoid(", "silu6: multiply(", "exact-gelu7: exact_gelu("})
     EXPECT_THAT(graph, HasSubstr(line));
 }
 

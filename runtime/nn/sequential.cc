@@ -24,9 +24,11 @@ const char* KindOf(const config::Layer& layer) {
   if (layer.dropout) return "dropout";
   if (layer.relu) return "relu";
   if (layer.gelu) return "gelu";
+  if (layer.exact_gelu) return "exact-gelu";
   if (layer.tanh) return "tanh";
   if (layer.sigmoid) return "sigmoid";
   if (layer.silu) return "silu";
+  if (layer.log_softmax) return "log-softmax";
   if (layer.flatten) return "flatten";
   return nullptr;
 }
@@ -34,19 +36,22 @@ const char* KindOf(const config::Layer& layer) {
 // How the weights of a layer followed by `rest` are drawn.
 WeightInit InitBefore(std::span<const config::Layer> rest) {
   for (const config::Layer& layer : rest) {
-    if (layer.relu || layer.gelu || layer.silu) return WeightInit::kKaiming;
+    if (layer.relu || layer.gelu || layer.exact_gelu || layer.silu) return WeightInit::kKaiming;
     if (layer.tanh || layer.sigmoid || layer.conv2d || layer.linear) break;
   }
   return WeightInit::kXavier;
 }
 
+// x, or nothing where it is no row of features a sample.
+ValueId FeaturesOf(ModelBuilder& b, const std::string& name, ValueId x) {
+  if (!x.valid() || b.shape(x).rank() == 2) return x;
+  return b.Fail(name, fmt::format("needs [batch, features], got {}; put a flatten before it",
+                                  b.shape(x).ToString()));
+}
+
 ValueId ApplyLinear(ModelBuilder& b, const std::string& name, const config::Linear& linear,
                     WeightInit init, ValueId x) {
-  if (x.valid() && b.shape(x).rank() != 2) {
-    return b.Fail(name, fmt::format("needs [batch, features], got {}; put a flatten before it",
-                                    b.shape(x).ToString()));
-  }
-  return Linear(b, name, x, linear.features, linear.bias, init);
+  return Linear(b, name, FeaturesOf(b, name, x), linear.features, linear.bias, init);
 }
 
 ValueId ApplyPool(ModelBuilder& b, const std::string& name, const config::Pool& pool, PoolKind kind,
@@ -81,9 +86,11 @@ ValueId ApplyLayer(ModelBuilder& b, const std::string& name, const config::Layer
   if (layer.dropout) return Dropout(b, name, x, layer.dropout->rate);
   if (layer.relu) return graph::Relu(b.graph(), x, name);
   if (layer.gelu) return graph::Gelu(b.graph(), x, name);
+  if (layer.exact_gelu) return graph::ExactGelu(b.graph(), x, name);
   if (layer.tanh) return graph::Tanh(b.graph(), x, name);
   if (layer.sigmoid) return graph::Sigmoid(b.graph(), x, name);
   if (layer.silu) return graph::Silu(b.graph(), x, name);
+  if (layer.log_softmax) return graph::LogSoftmax(b.graph(), FeaturesOf(b, name, x), name);
   return graph::Flatten(b.graph(), x, name);
 }
 

@@ -46,6 +46,10 @@ absl::Status CheckSettings(const Network& network, const ZooSettings& settings) 
     return absl::InvalidArgumentError(
         fmt::format("{} layers: at least 1 is needed", *settings.layers));
   }
+  if (settings.norm_momentum && !network.batch_norm) {
+    return absl::InvalidArgumentError(
+        fmt::format("{} has no batch norm: leave its momentum out", network.name));
+  }
   constexpr double kWidest = 16;
   if (!(settings.width > 0 && settings.width <= kWidest)) {
     return absl::InvalidArgumentError(
@@ -79,7 +83,9 @@ absl::StatusOr<Model> BuildZoo(const ZooSettings& settings, const BuildOptions& 
   }
   RM_RETURN_IF_ERROR(CheckSettings(*network, settings));
   RM_RETURN_IF_ERROR(CheckData(*network, options));
-  ModelBuilder b(options);
+  BuildOptions own = options;
+  own.norm_momentum = settings.norm_momentum.value_or(own.norm_momentum);
+  ModelBuilder b(own);
   const ValueId inputs = b.Inputs();
   const auto builder = std::ranges::find(kBuilders, network->name, &Builder::name);
   const ValueId logits =

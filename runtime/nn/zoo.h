@@ -44,6 +44,9 @@ struct ZooSettings {
   double width = 1;
   // Blocks of gpt-2, at least 1; 12 where absent.
   std::optional<int64_t> layers;
+  // The share of the old running statistics that a step keeps, in [0, 1]; torchvision's 0.9 where
+  // absent.
+  std::optional<double> norm_momentum;
 };
 
 // The network for samples of [channels, height, width] or, for gpt-2, of [time] tokens, with one

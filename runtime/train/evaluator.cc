@@ -40,7 +40,8 @@ bool HasTop5(const data::SampleFormat& format) {
 }
 
 bool HasPerplexity(const Workload& workload) {
-  return workload.config().data.text.has_value();
+  return workload.config().data.text &&
+         workload.config().loss != training::v1alpha1::LossFunction::kMeanSquare;
 }
 
 bool HasAuroc(const data::SampleFormat& format) {
@@ -64,7 +65,8 @@ absl::Status CheckMetric(const Workload& workload) {
     case Metric::kPerplexity:
       if (HasPerplexity(workload)) return absl::OkStatus();
       return absl::InvalidArgumentError(
-          "spec.trainer.evaluation.metric: Perplexity is measured on text alone; take Loss");
+          "spec.trainer.evaluation.metric: Perplexity is measured on text alone, and not with "
+          "MeanSquare; take Loss");
     case Metric::kAuroc:
       if (HasAuroc(format)) return absl::OkStatus();
       return absl::InvalidArgumentError(

@@ -44,6 +44,20 @@ int64_t EvaluatedAtOnce(const graph::Graph& of_one_sample) {
   return samples;
 }
 
+nn::Loss LossOf(const training::v1alpha1::TrainerConfig& config) {
+  using training::v1alpha1::LossFunction;
+  switch (config.loss.value_or(LossFunction::kCrossEntropy)) {
+    case LossFunction::kMeanSquare:
+      return nn::Loss::kMeanSquare;
+    case LossFunction::kNegativeLogLikelihood:
+      return nn::Loss::kNegativeLogLikelihood;
+    case LossFunction::kUnspecified:
+    case LossFunction::kCrossEntropy:
+      break;
+  }
+  return nn::Loss::kCrossEntropy;
+}
+
 bool HasSumsOverShards(const graph::Graph& graph) {
   return std::ranges::any_of(graph.nodes(),
                              [](const graph::Node& node) { return node.op->over_shards; });
@@ -99,6 +113,7 @@ absl::StatusOr<nn::Model> Workload::Build(nn::Mode mode, int64_t batch, bool gra
                                  .label_shape = format.label_shape,
                                  .classes = format.classes,
                                  .independent_labels = format.has_independent_labels(),
+                                 .loss = LossOf(*config_),
                                  .label_smoothing = config_->label_smoothing,
                                  .gradients = gradients,
                                  .synchronised_batch_norm = synchronises()};

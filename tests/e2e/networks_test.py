@@ -55,6 +55,13 @@ class Networks(RunTest):
         _, _, accuracy = self.trained(DIGITS, LAYERS, "spec.trainer.epochs=5").result()
         self.assertGreater(accuracy, 0.8)
 
+    def test_digits_are_learnt_by_each_loss(self):
+        likelihood = ("spec.trainer.loss=NegativeLogLikelihood", LAYERS.replace("{linear: {features: 10}}", "{linear: {features: 10}}, {logSoftmax: {}}"))
+        square = ("spec.trainer.loss=MeanSquare", "spec.trainer.model.zoo.batchNormMomentum=0.8")  # which takes its time
+        for settings, epochs, least in ((likelihood, 5, 0.8), (square, 8, 0.6)):
+            _, _, accuracy = self.trained(DIGITS, *settings, f"spec.trainer.epochs={epochs}").result()
+            self.assertGreater(accuracy, least)
+
     def test_a_network_that_does_not_fit_is_refused_before_anything_starts(self):
         for manifest, setting, words in (
                 (DIGITS, "spec.trainer.model.zoo.name=resnet-19", '"resnet-19" is not one of lenet, lenet-bn, '),
@@ -63,6 +70,8 @@ class Networks(RunTest):
                 (DIGITS, GPT2, "spec.trainer.data: gpt-2 reads text"),
                 (CHAR_LM, RESNET, "spec.trainer.data: text is read by"),
                 (DIGITS, LAYERS.replace("kernel: 2", "kernel: 9"), "layers[5].maxPool.kernel: a window of 9 by 9 does not fit into [32, 8, 8]"),
+                (DIGITS, "spec.trainer.loss=NegativeLogLikelihood", "spec.trainer.loss: NegativeLogLikelihood takes log-probabilities"),
+                (DIGITS, "spec.trainer.model.zoo={name: lenet, batchNormMomentum: 0.8}", "batchNormMomentum: lenet has no batch norm: leave it out"),
                 (DIGITS, "spec.trainer.labelSmoothing=1", "spec.trainer.labelSmoothing: 1 is more than 0.99")):
             for command in ("run", "validate"):
                 answer = ringmaster(self.folder, command, str(manifest), "--set", setting)

@@ -1,5 +1,5 @@
-// Ops that work on each element alone: add, multiply, activations, scale, dropout, copy, reorder,
-// constant.
+// Ops that work on each element alone: add, subtract, multiply, divide, activations, scale,
+// dropout, copy, reorder, constant.
 #include <fmt/format.h>
 
 #include "runtime/graph/ops.h"
@@ -45,6 +45,27 @@ void MultiplyGradient(GradientContext& c) {
   c.SetGradient(1, shape == g.shape(db) ? db : SumTo(g, db, shape, c.Name("b_sum")));
 }
 
+void SubtractGradient(GradientContext& c) {
+  Graph& g = c.graph();
+  const ValueId dy = c.output_gradient(0);
+  if (c.Needs(0)) c.SetGradient(0, dy);
+  if (!c.Needs(1)) return;
+  const ValueId db = Scale(g, dy, -1.0, c.Name("b"));
+  const Shape shape = g.shape(c.input(1));
+  c.SetGradient(1, shape == g.shape(db) ? db : SumTo(g, db, shape, c.Name("b_sum")));
+}
+
+// d(a / b) = da / b - (a / b) db / b
+void DivideGradient(GradientContext& c) {
+  Graph& g = c.graph();
+  const ValueId b = c.input(1), da = Divide(g, c.output_gradient(0), b, c.Name("a"));
+  if (c.Needs(0)) c.SetGradient(0, da);
+  if (!c.Needs(1)) return;
+  const ValueId db = Scale(g, Multiply(g, da, c.output(0), c.Name("b_share")), -1.0, c.Name("b"));
+  const Shape shape = g.shape(b);
+  c.SetGradient(1, shape == g.shape(db) ? db : SumTo(g, db, shape, c.Name("b_sum")));
+}
+
 Specs InferSumTo(const InferContext& context) {
   RM_RETURN_IF_ERROR(CheckReal(context, 1, 1));
   const Shape shape = ShapeAttribute(context.attributes);
@@ -77,6 +98,11 @@ Specs InferReluGrad(const InferContext& context) {
 void GeluGradient(GradientContext& c) {
   c.SetGradient(0,
                 c.graph().AddOne("gelu_grad", {}, {c.input(0), c.output_gradient(0)}, c.Name("x")));
+}
+
+void ExactGeluGradient(GradientContext& c) {
+  c.SetGradient(
+      0, c.graph().AddOne("exact_gelu_grad", {}, {c.input(0), c.output_gradient(0)}, c.Name("x")));
 }
 
 void TanhGradient(GradientContext& c) {
@@ -127,12 +153,16 @@ Specs InferConstant(const InferContext& context) {
 }  // namespace
 
 constinit const OpDefinition kAdd{"add", 1, InferBroadcast, AddGradient};
+constinit const OpDefinition kSubtract{"subtract", 1, InferBroadcast, SubtractGradient};
+constinit const OpDefinition kDivide{"divide", 1, InferBroadcast, DivideGradient};
 constinit const OpDefinition kMultiply{"multiply", 1, InferBroadcast, MultiplyGradient};
 constinit const OpDefinition kSumTo{"sum_to", 1, InferSumTo, SumToGradient};
 constinit const OpDefinition kRelu{"relu", 1, InferSame, ReluGradient};
 constinit const OpDefinition kReluGrad{"relu_grad", 1, InferReluGrad, nullptr};
 constinit const OpDefinition kGelu{"gelu", 1, InferSame, GeluGradient};
 constinit const OpDefinition kGeluGrad{"gelu_grad", 1, InferSamePair, nullptr};
+constinit const OpDefinition kExactGelu{"exact_gelu", 1, InferSame, ExactGeluGradient};
+constinit const OpDefinition kExactGeluGrad{"exact_gelu_grad", 1, InferSamePair, nullptr};
 constinit const OpDefinition kTanh{"tanh", 1, InferSame, TanhGradient};
 constinit const OpDefinition kTanhGrad{"tanh_grad", 1, InferSamePair, nullptr};
 constinit const OpDefinition kSigmoid{"sigmoid", 1, InferSame, SigmoidGradient};
@@ -150,6 +180,12 @@ constinit const OpDefinition kConstant{"constant", 1, InferConstant, nullptr};
 ValueId Add(Graph& g, ValueId a, ValueId b, std::string_view name) {
   return g.AddOne("add", {}, {a, b}, name);
 }
+ValueId Subtract(Graph& g, ValueId a, ValueId b, std::string_view name) {
+  return g.AddOne("subtract", {}, {a, b}, name);
+}
+ValueId Divide(Graph& g, ValueId a, ValueId b, std::string_view name) {
+  return g.AddOne("divide", {}, {a, b}, name);
+}
 ValueId Multiply(Graph& g, ValueId a, ValueId b, std::string_view name) {
   return g.AddOne("multiply", {}, {a, b}, name);
 }
@@ -158,6 +194,9 @@ ValueId Relu(Graph& g, ValueId x, std::string_view name) {
 }
 ValueId Gelu(Graph& g, ValueId x, std::string_view name) {
   return g.AddOne("gelu", {}, {x}, name);
+}
+ValueId ExactGelu(Graph& g, ValueId x, std::string_view name) {
+  return g.AddOne("exact_gelu", {}, {x}, name);
 }
 ValueId Tanh(Graph& g, ValueId x, std::string_view name) {
   return g.AddOne("tanh", {}, {x}, name);

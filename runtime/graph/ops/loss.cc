@@ -63,6 +63,19 @@ void NllGradient(GradientContext& c) {
                                     c.Name("log_probabilities")));
 }
 
+Specs InferOneHot(const InferContext& context) {
+  if (context.inputs.size() != 1) return Misfit("takes labels");
+  RM_RETURN_IF_ERROR(CheckIndices(context, 0, "labels"));
+  const int64_t classes = context.attributes.Int("classes");
+  if (classes < 1) return Misfit(fmt::format("at least 1 class is needed, got {}", classes));
+  const auto dtype = static_cast<DType>(context.attributes.Int("dtype"));
+  if (dtype != DType::kF32 && dtype != DType::kF64) return Misfit("the rows must be f32 or f64");
+  std::vector<int64_t> dims = ToInts(context.inputs[0].shape);
+  dims.push_back(classes);
+  if (dims.size() > Shape::kMaxRank) return Misfit("labels have too many axes");
+  return std::vector{ValueSpec{Shape(dims), dtype}};
+}
+
 Specs InferSquaredError(const InferContext& context) {
   RM_RETURN_IF_ERROR(CheckReal(context, 2, 2));
   RM_RETURN_IF_ERROR(CheckShape(context, 1, context.inputs[0].shape, "target"));
@@ -93,6 +106,7 @@ constinit const OpDefinition kBinaryCrossEntropyGrad{"binary_cross_entropy_grad"
                                                      nullptr};
 constinit const OpDefinition kNll{"nll", 2, InferNll, NllGradient};
 constinit const OpDefinition kNllGrad{"nll_grad", 1, InferFromAttribute, nullptr};
+constinit const OpDefinition kOneHot{"one_hot", 1, InferOneHot, nullptr};
 constinit const OpDefinition kSquaredError{"squared_error", 1, InferSquaredError,
                                            SquaredErrorGradient};
 constinit const OpDefinition kSquaredErrorGrad{"squared_error_grad", 1, InferLikeFirst, nullptr};
@@ -118,6 +132,24 @@ LossResult Nll(Graph& g, ValueId log_probabilities, ValueId labels, std::string_
 
 ValueId SquaredError(Graph& g, ValueId x, ValueId target, std::string_view name) {
   return g.AddOne("squared_error", {}, {x, target}, name);
+}
+
+ValueId OneHot(Graph& g, ValueId labels, int64_t classes, DType dtype, std::string_view name) {
+  return g.AddOne("one_hot", {{"classes", classes}, {"dtype", static_cast<int64_t>(dtype)}},
+                  {labels}, name);
+}
+
+LossResult MeanSquare(Graph& g, ValueId scores, ValueId labels, std::string_view name) {
+  if (!scores.valid() || g.shape(scores).rank() < 1) {
+    g.Fail(absl::InvalidArgumentError("mean square: scores need an axis of classes"));
+    return {};
+  }
+  const std::string prefix = name.empty() ? "mean_square" : std::string(name);
+  const int64_t classes = g.shape(scores).dim(-1);
+  const ValueId target = OneHot(g, labels, classes, g.spec(scores).dtype, prefix + ".target");
+  const ValueId sum = SquaredError(g, scores, target, prefix + ".sum");
+  return {Scale(g, sum, 1.0 / static_cast<double>(classes), name),
+          Nll(g, scores, labels, prefix + ".correct").correct};
 }
 
 }  // namespace ringmaster::graph

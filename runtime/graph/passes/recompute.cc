@@ -21,7 +21,7 @@ namespace ringmaster::graph {
 namespace {
 
 // Those that touch each of their elements a few times.
-constexpr std::array<std::string_view, 25> kCheap = {
+constexpr std::array<std::string_view, 29> kCheap = {
     "adaptive_avg_pool2d",
     "add",
     "avg_pool2d",
@@ -30,12 +30,15 @@ constexpr std::array<std::string_view, 25> kCheap = {
     "batch_norm_synchronised",
     "concat",
     "copy",
+    "divide",
     "dropout",
     "embedding",
+    "exact_gelu",
     "gelu",
     "layer_norm",
     "linear_gelu",  // of its results GELU alone
     "log_softmax",
+    "max_over",
     "max_pool2d",
     "multiply",
     "pad",
@@ -45,6 +48,7 @@ constexpr std::array<std::string_view, 25> kCheap = {
     "sigmoid",
     "slice",
     "softmax",
+    "subtract",
     "tanh",
     "transpose",
 };

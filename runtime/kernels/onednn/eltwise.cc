@@ -41,6 +41,12 @@ std::unique_ptr<Primitive> Backward(const NodeSpec& node, algorithm kind, int sa
 
 }  // namespace
 
+std::unique_ptr<Primitive> ExactGelu(const NodeSpec& node) {
+  return Forward(node, algorithm::eltwise_gelu_erf);
+}
+std::unique_ptr<Primitive> ExactGeluGrad(const NodeSpec& node) {
+  return Backward(node, algorithm::eltwise_gelu_erf, DNNL_ARG_SRC);
+}
 std::unique_ptr<Primitive> Gelu(const NodeSpec& node) {
   return Forward(node, algorithm::eltwise_gelu_tanh);
 }

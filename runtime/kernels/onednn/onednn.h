@@ -15,6 +15,8 @@ std::unique_ptr<Primitive> BatchMatMul(const NodeSpec& node);
 std::unique_ptr<Primitive> Conv2d(const NodeSpec& node);
 std::unique_ptr<Primitive> Conv2dGradInput(const NodeSpec& node);
 std::unique_ptr<Primitive> Conv2dGradWeight(const NodeSpec& node);
+std::unique_ptr<Primitive> ExactGelu(const NodeSpec& node);
+std::unique_ptr<Primitive> ExactGeluGrad(const NodeSpec& node);
 std::unique_ptr<Primitive> Gelu(const NodeSpec& node);
 std::unique_ptr<Primitive> GeluGrad(const NodeSpec& node);
 std::unique_ptr<Primitive> Linear(const NodeSpec& node);

@@ -84,6 +84,11 @@ template <typename T>
 using GeluGradKernel = BinaryKernel<T, GeluGradBody>;
 
 template <typename T>
+using ExactGeluKernel = UnaryKernel<T, ExactGeluBody>;
+template <typename T>
+using ExactGeluGradKernel = BinaryKernel<T, ExactGeluGradBody>;
+
+template <typename T>
 class ScaleKernel : public ReferencePrimitive {
  public:
   explicit ScaleKernel(const NodeSpec& node)
@@ -193,7 +198,11 @@ class BroadcastKernel : public ReferencePrimitive {
 template <typename T>
 using AddKernel = BroadcastKernel<T, AddBody>;
 template <typename T>
+using SubtractKernel = BroadcastKernel<T, SubtractBody>;
+template <typename T>
 using MultiplyKernel = BroadcastKernel<T, MultiplyBody>;
+template <typename T>
+using DivideKernel = BroadcastKernel<T, DivideBody>;
 
 // The mask is a function of the element's place in its sample and of the sample's place in the
 // stream.
@@ -248,8 +257,17 @@ std::unique_ptr<Primitive> Constant(const NodeSpec& node) {
 std::unique_ptr<Primitive> Copy(const NodeSpec& node) {
   return std::make_unique<CopyKernel>(node);
 }
+std::unique_ptr<Primitive> Divide(const NodeSpec& node) {
+  return MakeReal<DivideKernel>(node);
+}
 std::unique_ptr<Primitive> Dropout(const NodeSpec& node) {
   return MakeReal<DropoutKernel>(node);
+}
+std::unique_ptr<Primitive> ExactGelu(const NodeSpec& node) {
+  return MakeReal<ExactGeluKernel>(node);
+}
+std::unique_ptr<Primitive> ExactGeluGrad(const NodeSpec& node) {
+  return MakeReal<ExactGeluGradKernel>(node);
 }
 std::unique_ptr<Primitive> Gelu(const NodeSpec& node) {
   return MakeReal<GeluKernel>(node);
@@ -277,6 +295,9 @@ std::unique_ptr<Primitive> Sigmoid(const NodeSpec& node) {
 }
 std::unique_ptr<Primitive> SigmoidGrad(const NodeSpec& node) {
   return MakeReal<SigmoidGradKernel>(node);
+}
+std::unique_ptr<Primitive> Subtract(const NodeSpec& node) {
+  return MakeReal<SubtractKernel>(node);
 }
 std::unique_ptr<Primitive> Tanh(const NodeSpec& node) {
   return MakeReal<TanhKernel>(node);

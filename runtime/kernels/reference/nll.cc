@@ -56,6 +56,27 @@ class NllGradKernel : public ReferencePrimitive {
   int64_t classes_, rows_;
 };
 
+// Labels -> rows that are 1 at the label and 0 elsewhere.
+template <typename T>
+class OneHotKernel : public ReferencePrimitive {
+ public:
+  explicit OneHotKernel(const NodeSpec& node)
+      : classes_(OutShape(node, 0).dim(-1)), rows_(InShape(node, 0).elements()) {}
+
+  void Run(const Arguments& a) override {
+    ParallelFor(rows_, classes_, [&](int64_t r) {
+      T* to = a.out<T>(0) + r * classes_;
+      const int32_t label = a.in<int32_t>(0)[r];
+      const bool is_class = label >= 0 && label < classes_;
+      std::fill_n(to, classes_, is_class ? T(0) : std::numeric_limits<T>::quiet_NaN());
+      if (is_class) to[label] = T(1);
+    });
+  }
+
+ private:
+  int64_t classes_, rows_;
+};
+
 }  // namespace
 
 std::unique_ptr<Primitive> Nll(const NodeSpec& node) {
@@ -63,6 +84,9 @@ std::unique_ptr<Primitive> Nll(const NodeSpec& node) {
 }
 std::unique_ptr<Primitive> NllGrad(const NodeSpec& node) {
   return MakeReal<NllGradKernel>(node);
+}
+std::unique_ptr<Primitive> OneHot(const NodeSpec& node) {
+  return MakeReal<OneHotKernel>(node);
 }
 
 }  // namespace ringmaster::kernels::reference

@@ -102,8 +102,72 @@ class SumToKernel : public ReferencePrimitive {
   int64_t row_ = 1;    // outputs that are neighbours in the input
 };
 
+// x's axes as loops over those that y keeps, in row order, and those of which it keeps one place.
+struct Axes {
+  Nest kept, reduced;
+
+  Axes(const Shape& x, const Shape& y) {
+    for (int axis = 0; axis < x.rank(); ++axis)
+      (y.dim(axis) == x.dim(axis) ? kept : reduced)
+          .Add({x.dim(axis), x.Product(axis + 1, x.rank())});
+  }
+};
+
+// The largest of each place's elements, or what is no number.
+template <typename T>
+class MaxOverKernel : public ReferencePrimitive {
+ public:
+  explicit MaxOverKernel(const NodeSpec& node) : axes_(InShape(node, 0), OutShape(node, 0)) {}
+
+  void Run(const Arguments& a) override {
+    const int64_t count = axes_.reduced.count();
+    ParallelFor(axes_.kept.count(), count, [&](int64_t place) {
+      const T* x = a.in<T>(0) + axes_.kept.Offset(place);
+      T largest = x[0];
+      for (int64_t i = 1; i < count; ++i) {
+        const T one = x[axes_.reduced.Offset(i)];
+        if (one > largest || one != one) largest = one;
+      }
+      a.out<T>(0)[place] = largest;
+    });
+  }
+
+ private:
+  Axes axes_;
+};
+
+// (x, y, dy) -> dy at the first of each place's elements that is the largest.
+template <typename T>
+class MaxOverGradKernel : public ReferencePrimitive {
+ public:
+  explicit MaxOverGradKernel(const NodeSpec& node) : axes_(InShape(node, 0), InShape(node, 1)) {}
+
+  void Run(const Arguments& a) override {
+    const int64_t count = axes_.reduced.count();
+    ParallelFor(axes_.kept.count(), count, [&](int64_t place) {
+      const int64_t begin = axes_.kept.Offset(place);
+      bool found = false;
+      for (int64_t i = 0; i < count; ++i) {
+        const int64_t at = begin + axes_.reduced.Offset(i);
+        const bool passes = !found && a.in<T>(0)[at] == a.in<T>(1)[place];
+        a.out<T>(0)[at] = passes ? a.in<T>(2)[place] : T(0);
+        found = found || passes;
+      }
+    });
+  }
+
+ private:
+  Axes axes_;
+};
+
 }  // namespace
 
+std::unique_ptr<Primitive> MaxOver(const NodeSpec& node) {
+  return MakeReal<MaxOverKernel>(node);
+}
+std::unique_ptr<Primitive> MaxOverGrad(const NodeSpec& node) {
+  return MakeReal<MaxOverGradKernel>(node);
+}
 std::unique_ptr<Primitive> SumTo(const NodeSpec& node) {
   return MakeReal<SumToKernel>(node);
 }

@@ -1,5 +1,5 @@
-// ReLU, its gradient, sums and products. The compiler makes vectors of these loops; the bodies are
-// those of every back end.
+// ReLU, its gradient, sums, differences, products and quotients. The compiler makes vectors of
+// these loops; the bodies are those of every back end.
 #include "runtime/kernels/elementwise.h"
 
 #include <algorithm>
@@ -113,6 +113,10 @@ std::unique_ptr<Primitive> Add(const NodeSpec& node) {
   return FitsAlike(node) ? std::make_unique<PairKernel<AddBody>>(node) : nullptr;
 }
 
+std::unique_ptr<Primitive> Divide(const NodeSpec& node) {
+  return FitsAlike(node) ? std::make_unique<PairKernel<DivideBody>>(node) : nullptr;
+}
+
 std::unique_ptr<Primitive> Multiply(const NodeSpec& node) {
   return FitsAlike(node) ? std::make_unique<PairKernel<MultiplyBody>>(node) : nullptr;
 }
@@ -123,6 +127,10 @@ std::unique_ptr<Primitive> Relu(const NodeSpec& node) {
 
 std::unique_ptr<Primitive> ReluGrad(const NodeSpec& node) {
   return FitsAlike(node) ? std::make_unique<ReluGradKernel>(node) : nullptr;
+}
+
+std::unique_ptr<Primitive> Subtract(const NodeSpec& node) {
+  return FitsAlike(node) ? std::make_unique<PairKernel<SubtractBody>>(node) : nullptr;
 }
 
 }  // namespace ringmaster::kernels::vector

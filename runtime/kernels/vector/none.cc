@@ -42,6 +42,9 @@ std::unique_ptr<Primitive> Conv2dGradInput(const NodeSpec&) {
 std::unique_ptr<Primitive> Conv2dGradWeight(const NodeSpec&) {
   return nullptr;
 }
+std::unique_ptr<Primitive> Divide(const NodeSpec&) {
+  return nullptr;
+}
 std::unique_ptr<Primitive> Dropout(const NodeSpec&) {
   return nullptr;
 }
@@ -69,6 +72,12 @@ std::unique_ptr<Primitive> LinearGelu(const NodeSpec&) {
 std::unique_ptr<Primitive> MatMul(const NodeSpec&) {
   return nullptr;
 }
+std::unique_ptr<Primitive> MaxOver(const NodeSpec&) {
+  return nullptr;
+}
+std::unique_ptr<Primitive> MaxOverGrad(const NodeSpec&) {
+  return nullptr;
+}
 std::unique_ptr<Primitive> MaxPool2d(const NodeSpec&) {
   return nullptr;
 }
@@ -88,6 +97,9 @@ std::unique_ptr<Primitive> SoftmaxCrossEntropy(const NodeSpec&) {
   return nullptr;
 }
 std::unique_ptr<Primitive> SoftmaxCrossEntropyGrad(const NodeSpec&) {
+  return nullptr;
+}
+std::unique_ptr<Primitive> Subtract(const NodeSpec&) {
   return nullptr;
 }
 std::unique_ptr<Primitive> SumTo(const NodeSpec&) {

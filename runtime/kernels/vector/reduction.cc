@@ -1,8 +1,10 @@
 // Sums over the axes that broadcasting would have added, of the two kinds that gradients of biases
 // are: down the rows of a matrix, and over samples and places of each channel. In double; each
-// element by one thread, in the input's order.
+// element by one thread, in the input's order. And the largest over neighbouring axes.
 #include <algorithm>
 #include <array>
+#include <limits>
+#include <optional>
 #include <vector>
 
 #include "runtime/device/parallel.h"
@@ -97,7 +99,116 @@ class SumPlanesKernel : public VectorPrimitive {
   const int64_t outer_, channels_, inner_;
 };
 
+// [outer, extent, inner]: of each [extent] one place is kept.
+struct Middle {
+  int64_t outer = 1, extent = 1, inner = 1;
+};
+
+// x's axes so, where neighbouring ones alone are reduced.
+std::optional<Middle> MiddleOf(const tensor::Shape& x, const tensor::Shape& y) {
+  std::vector<AxisRun> runs = RunsOf(x, y);
+  if (runs.empty() || !runs.front().kept) runs.insert(runs.begin(), {true, 1});
+  if (runs.size() == 1) runs.push_back({false, 1});
+  if (runs.size() == 2) runs.push_back({true, 1});
+  if (runs.size() > 3) return std::nullopt;
+  return Middle{runs[0].extent, runs[1].extent, runs[2].extent};
+}
+
+// The larger, or what is no number.
+inline __m256 LargerOf(__m256 largest, __m256 x) {
+  const __m256 larger = _mm256_max_ps(largest, x);
+  return _mm256_blendv_ps(larger, largest, _mm256_cmp_ps(largest, largest, _CMP_UNORD_Q));
+}
+
+class MaxOverKernel : public VectorPrimitive {
+ public:
+  explicit MaxOverKernel(const Middle& m) : m_(m) {}
+
+  void Run(const Arguments& a) override {
+    device::ParallelFor(m_.outer, m_.extent * m_.inner / 4, [&](int64_t o) {
+      const float* x = a.in<float>(0) + o * m_.extent * m_.inner;
+      if (m_.inner == 1) {
+        a.out<float>(0)[o] = LargestOf(x);
+      } else {
+        LargestOfColumns(x, a.out<float>(0) + o * m_.inner);
+      }
+    });
+  }
+
+ private:
+  float LargestOf(const float* x) const {
+    const __m256 least = _mm256_set1_ps(-std::numeric_limits<float>::infinity());
+    __m256 all = least;
+    ForLanes(m_.extent,
+             [&](auto lanes, int64_t i) { all = LargerOf(all, lanes.LoadOr(x + i, least)); });
+    std::array<float, kLane> each;
+    _mm256_storeu_ps(each.data(), all);
+    float largest = each[0];
+    for (const float one : each) largest = one > largest || one != one ? one : largest;
+    return largest;
+  }
+
+  void LargestOfColumns(const float* x, float* y) const {
+    ForLanes(m_.inner, [&](auto lanes, int64_t j) {
+      __m256 largest = lanes.Load(x + j);
+      for (int64_t i = 1; i < m_.extent; ++i)
+        largest = LargerOf(largest, lanes.Load(x + i * m_.inner + j));
+      lanes.Store(y + j, largest);
+    });
+  }
+
+  const Middle m_;
+};
+
+// (x, y, dy) -> dy at the first of each place's elements that is the largest.
+class MaxOverGradKernel : public VectorPrimitive {
+ public:
+  explicit MaxOverGradKernel(const Middle& m) : m_(m) {}
+
+  void Run(const Arguments& a) override {
+    device::ParallelFor(m_.outer, m_.extent * m_.inner / 2, [&](int64_t o) {
+      const int64_t begin = o * m_.extent * m_.inner, place = o * m_.inner;
+      const float *x = a.in<float>(0) + begin, *y = a.in<float>(1) + place,
+                  *dy = a.in<float>(2) + place;
+      float* dx = a.out<float>(0) + begin;
+      if (m_.inner == 1) {
+        std::fill_n(dx, m_.extent, 0.0F);
+        const float* first = std::find(x, x + m_.extent, *y);
+        if (first != x + m_.extent) dx[first - x] = *dy;
+      } else {
+        PassToColumns(x, y, dy, dx);
+      }
+    });
+  }
+
+ private:
+  void PassToColumns(const float* x, const float* y, const float* dy, float* dx) const {
+    ForLanes(m_.inner, [&](auto lanes, int64_t j) {
+      const __m256 largest = lanes.Load(y + j);
+      __m256 left = lanes.Load(dy + j);  // zero where it has been given away
+      for (int64_t i = 0; i < m_.extent; ++i) {
+        const __m256 is_largest =
+            _mm256_cmp_ps(lanes.Load(x + i * m_.inner + j), largest, _CMP_EQ_OQ);
+        lanes.Store(dx + i * m_.inner + j, _mm256_and_ps(is_largest, left));
+        left = _mm256_andnot_ps(is_largest, left);
+      }
+    });
+  }
+
+  const Middle m_;
+};
+
 }  // namespace
+
+std::unique_ptr<Primitive> MaxOver(const NodeSpec& node) {
+  const auto middle = MiddleOf(node.inputs[0].shape, node.outputs[0].shape);
+  return Fits(node) && middle ? std::make_unique<MaxOverKernel>(*middle) : nullptr;
+}
+
+std::unique_ptr<Primitive> MaxOverGrad(const NodeSpec& node) {
+  const auto middle = MiddleOf(node.inputs[0].shape, node.inputs[1].shape);
+  return Fits(node) && middle ? std::make_unique<MaxOverGradKernel>(*middle) : nullptr;
+}
 
 std::unique_ptr<Primitive> SumTo(const NodeSpec& node) {
   if (!Fits(node)) return SumToOfBlocks(node);

@@ -27,6 +27,7 @@ std::unique_ptr<Primitive> CausalAttentionGrad(const NodeSpec& node);
 std::unique_ptr<Primitive> Conv2d(const NodeSpec& node);
 std::unique_ptr<Primitive> Conv2dGradInput(const NodeSpec& node);
 std::unique_ptr<Primitive> Conv2dGradWeight(const NodeSpec& node);
+std::unique_ptr<Primitive> Divide(const NodeSpec& node);
 std::unique_ptr<Primitive> Dropout(const NodeSpec& node);
 std::unique_ptr<Primitive> EmbeddingGrad(const NodeSpec& node);
 std::unique_ptr<Primitive> Gelu(const NodeSpec& node);
@@ -36,6 +37,8 @@ std::unique_ptr<Primitive> LayerNormGrad(const NodeSpec& node);
 std::unique_ptr<Primitive> Linear(const NodeSpec& node);
 std::unique_ptr<Primitive> LinearGelu(const NodeSpec& node);
 std::unique_ptr<Primitive> MatMul(const NodeSpec& node);
+std::unique_ptr<Primitive> MaxOver(const NodeSpec& node);
+std::unique_ptr<Primitive> MaxOverGrad(const NodeSpec& node);
 std::unique_ptr<Primitive> MaxPool2d(const NodeSpec& node);
 std::unique_ptr<Primitive> MaxPool2dGrad(const NodeSpec& node);
 std::unique_ptr<Primitive> Multiply(const NodeSpec& node);
@@ -43,6 +46,7 @@ std::unique_ptr<Primitive> Relu(const NodeSpec& node);
 std::unique_ptr<Primitive> ReluGrad(const NodeSpec& node);
 std::unique_ptr<Primitive> SoftmaxCrossEntropy(const NodeSpec& node);
 std::unique_ptr<Primitive> SoftmaxCrossEntropyGrad(const NodeSpec& node);
+std::unique_ptr<Primitive> Subtract(const NodeSpec& node);
 std::unique_ptr<Primitive> SumTo(const NodeSpec& node);
 
 }  // namespace ringmaster::kernels::vector

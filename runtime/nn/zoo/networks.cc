@@ -15,8 +15,8 @@ int64_t Scaled(int64_t channels, double width) {
 }
 
 ValueId Norm(ModelBuilder& b, const std::string& name, ValueId x) {
-  constexpr double kEpsilon = 1e-5, kMomentum = 0.9;
-  return BatchNorm(b, name, x, kEpsilon, kMomentum);
+  constexpr double kEpsilon = 1e-5;
+  return BatchNorm(b, name, x, kEpsilon, b.options().norm_momentum);
 }
 
 ValueId Relu(ModelBuilder& b, const std::string& name, ValueId x) {
