@@ -10,6 +10,7 @@
 #include "common/text.h"
 #include "runtime/graph/autodiff.h"
 #include "runtime/graph/op_definition.h"
+#include "runtime/graph/passes/passes.h"
 #include "runtime/graph/plan.h"
 
 namespace ringmaster::graph {
@@ -102,6 +103,7 @@ class PlanWriter {
   Dump Write() {
     std::string text = fmt::format("arena: {} bytes, {} without reuse\n", Bytes(plan_.arena.bytes),
                                    Bytes(plan_.bytes_without_reuse));
+    text += Reorders();
     Notes notes = NotesOfAliases();
     for (size_t i = 0; i < plan_.steps.size(); ++i) {
       const PlannedStep& step = plan_.steps[i];
@@ -118,6 +120,23 @@ class PlanWriter {
   }
 
  private:
+  std::string Reorders() const {
+    int count = 0;
+    size_t bytes = 0;
+    std::string lines;
+    for (size_t i = 0; i < plan_.steps.size(); ++i) {
+      const Node& node = graph_.node(plan_.steps[i].node);
+      if (node.op->type != "reorder") continue;
+      const ValueSpec &from = graph_.spec(node.inputs[0]), &to = graph_.spec(node.outputs[0]);
+      ++count;
+      bytes += to.bytes();
+      lines += fmt::format("    {} {}: {} to {}\n", i, node.name, from.ToString(), to.ToString());
+    }
+    if (count == 0) return "reorders of images: none\n";
+    return fmt::format("reorders of images: {} of {} steps, {} bytes written\n{}", count,
+                       plan_.steps.size(), Bytes(bytes), lines);
+  }
+
   // They are no steps, but without them the others would not hang together.
   Notes NotesOfAliases() const {
     std::vector<bool> read(graph_.values().size(), false);
@@ -170,6 +189,14 @@ std::string ToDot(const Graph& graph) {
   Notes notes;
   for (size_t i = 0; i < graph.nodes().size(); ++i) notes[static_cast<int32_t>(i)] = "";
   return DotWriter(graph, notes).Write();
+}
+
+std::vector<PassDump> DumpPasses(const Graph& graph, const CompileOptions& options) {
+  std::vector<PassDump> dumps;
+  Optimise(graph, options, [&](std::string_view pass, const Graph& made) {
+    dumps.push_back({std::string(pass), {.text = ToString(made), .dot = ToDot(made)}});
+  });
+  return dumps;
 }
 
 absl::StatusOr<Dump> DumpPlan(const Graph& graph, const CompileOptions& options) {

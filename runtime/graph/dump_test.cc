@@ -94,6 +94,40 @@ TEST(GraphDumpTest, SaysWhatLiesInTheOutputsBlock) {
   EXPECT_THAT(plan->text, HasSubstr("\n    %2 f32[4, 4] at 0 (64 bytes)\n"));
 }
 
+TEST(GraphDumpTest, CountsAndNamesTheStepsThatReorderImages) {
+  if (kernels::FastestImageLayout() == tensor::Layout::kRowMajor) GTEST_SKIP() << "no blocks";
+  Graph g;
+  const ValueId x = g.Input("x", {2, 32, 16, 16}, DType::kF32),
+                weight = g.Parameter("weight", {32, 32, 3, 3}, DType::kF32);
+  g.MarkOutput("y", Conv2d(g, x, weight, ValueId{}, {{1, 1}, {1, 1}}, "conv"));
+  const auto plan = DumpPlan(g, {.images = tensor::Layout::kBlocks8});
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_THAT(plan->text, HasSubstr("\nreorders of images: 2 of 3 steps, 131,072 bytes written\n"
+                                    "    0 reorder/x: f32[2, 32, 16, 16] to f32[2, 32, 16, 16]"));
+  const auto in_rows = DumpPlan(g, {.images = tensor::Layout::kRowMajor});
+  ASSERT_TRUE(in_rows.ok()) << in_rows.status();
+  EXPECT_THAT(in_rows->text, HasSubstr("\nreorders of images: none\n"));
+}
+
+TEST(GraphDumpTest, ShowsWhatEachPassLeavesOfTheGraph) {
+  Graph g;
+  const ValueId x = g.Input("x", {4, 3}, DType::kF32);
+  const ValueId weight = g.Parameter("weight", {5, 3}, DType::kF32);
+  g.MarkOutput("y", Relu(g, Linear(g, Scale(g, x, 1.0, "same"), weight, ValueId{}, "fc"), "act"));
+  std::vector<std::string> passes, with_scale, with_relu;
+  for (const PassDump& dump : DumpPasses(g, {})) {
+    passes.push_back(dump.pass);
+    if (dump.made.text.find("same: scale") != std::string::npos) with_scale.push_back(dump.pass);
+    if (dump.made.text.find("act: relu") != std::string::npos) with_relu.push_back(dump.pass);
+    EXPECT_THAT(LooseEnds(dump.made.dot), IsEmpty());
+  }
+  EXPECT_THAT(passes,
+              ::testing::ElementsAre("FoldConstants", "Simplify", "MergeEqualNodes", "FuseRelu",
+                                     "FuseGelu", "ChooseLayouts", "FuseResidualGrad"));
+  EXPECT_THAT(with_scale, ::testing::ElementsAre("FoldConstants"));
+  EXPECT_THAT(with_relu, ::testing::ElementsAre("FoldConstants", "Simplify", "MergeEqualNodes"));
+}
+
 TEST(GraphDumpTest, GivesAPlansErrors) {
   Graph broken;
   Tanh(broken, {});

@@ -2,6 +2,8 @@
 
 #include <string>
 
+#include <fmt/format.h>
+
 #include "common/file.h"
 #include "common/status.h"
 #include "runtime/graph/dump.h"
@@ -33,6 +35,9 @@ absl::Status DumpGraphs(const Workload& workload, kernels::Selection kernels,
   RM_RETURN_IF_ERROR(
       WriteStage(folder / "1-model", {ToString(model.graph), graph::ToDot(model.graph)}));
   RM_RETURN_IF_ERROR(WriteStage(folder / "2-gradients", {ToString(whole), graph::ToDot(whole)}));
+  int place = 0;
+  for (const graph::PassDump& dump : graph::DumpPasses(whole, workload.StepOptions(kernels)))
+    RM_RETURN_IF_ERROR(WriteStage(folder / fmt::format("2.{}-{}", ++place, dump.pass), dump.made));
   return WriteStage(folder / "3-plan", plan);
 }
 

@@ -42,8 +42,9 @@ std::string Usage(const std::string& program, const Parts& parts) {
 int DumpGraph(const Parts& parts, const std::string& folder) {
   const absl::Status status = DumpJob(parts, folder);
   if (status.ok()) {
-    std::printf("1-model, 2-gradients and 3-plan, each as .txt and .dot, are in %s\n",
-                folder.c_str());
+    std::printf(
+        "1-model, 2-gradients, 2.N after each pass and 3-plan, each as .txt and .dot, are in %s\n",
+        folder.c_str());
   } else {
     std::fprintf(stderr, "%s\n", Message(status).c_str());
   }

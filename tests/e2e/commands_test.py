@@ -336,12 +336,16 @@ class ExplainGraphCommand(RunTest):
         self.assertEqual(answer.returncode, 0, answer.stderr)
         self.assertIn("made/here", answer.stdout)
         text = {path.name: path.read_text() for path in (self.folder / "made/here").iterdir()}
-        self.assertEqual(sorted(text), ["1-model.dot", "1-model.txt", "2-gradients.dot", "2-gradients.txt", "3-plan.dot", "3-plan.txt"])
+        passes = [f"2.{place}-{name}" for place, name in enumerate(
+            ("FoldConstants", "Simplify", "MergeEqualNodes", "FuseRelu", "FuseGelu", "ChooseLayouts", "FuseResidualGrad"), start=1)]
+        self.assertEqual(sorted(text), [stage + end for stage in ("1-model", "2-gradients", *passes, "3-plan") for end in (".dot", ".txt")])
+        self.assertIn(": relu(", text["2.3-MergeEqualNodes.txt"])
+        self.assertNotIn(": relu(", text["2.4-FuseRelu.txt"])
         self.assertIn("input inputs: f32[8, 1, 8, 8]\n", text["1-model.txt"])
         self.assertIn(": conv2d(inputs, conv1.weight)", text["1-model.txt"])
         self.assertNotIn("grad/", text["1-model.txt"])
         self.assertIn("output gradient/conv1.weight = ", text["2-gradients.txt"])
-        self.assertRegex(text["3-plan.txt"], r"^arena: [0-9,]+ bytes, [0-9,]+ without reuse\n0 \S+: \S+ by \S+\n    %\d+ f32\[")
+        self.assertRegex(text["3-plan.txt"], r"^arena: [0-9,]+ bytes, [0-9,]+ without reuse\nreorders of images: .*\n(    .*\n)*0 \S+: \S+ by \S+\n    %\d+ f32\[")
         for name in ("1-model.dot", "2-gradients.dot", "3-plan.dot"):
             self.assertTrue(text[name].startswith("digraph {") and text[name].endswith("}\n"), name)
 

@@ -1,20 +1,27 @@
 #include "runtime/graph/passes/passes.h"
 
+#include <utility>
+
 namespace ringmaster::graph {
 
-Graph Optimise(const Graph& graph, const CompileOptions& options) {
+Graph Optimise(const Graph& graph, const CompileOptions& options, const PassObserver& observer) {
   Graph now = graph;
+  const auto take = [&](std::string_view pass, Graph made) {
+    now = std::move(made);
+    if (observer) observer(pass, now);
+  };
   if (options.optimise) {
-    now = FoldConstants(now, options.kernels);
-    now = Simplify(now);
-    now = MergeEqualNodes(now);
-    now = DelayPoolGrads(now);
-    now = FuseRelu(now);
-    now = FuseGelu(now);
+    take("FoldConstants", FoldConstants(now, options.kernels));
+    take("Simplify", Simplify(now));
+    take("MergeEqualNodes", MergeEqualNodes(now));
+    take("DelayPoolGrads", DelayPoolGrads(now));
+    take("FuseRelu", FuseRelu(now));
+    take("FuseGelu", FuseGelu(now));
   }
   if (options.kernels == kernels::Selection::kReference) return now;
-  now = ChooseLayouts(now, options.images, options.kernels);
-  return options.optimise ? FuseResidualGrad(now, options.kernels) : now;
+  take("ChooseLayouts", ChooseLayouts(now, options.images, options.kernels));
+  if (options.optimise) take("FuseResidualGrad", FuseResidualGrad(now, options.kernels));
+  return now;
 }
 
 }  // namespace ringmaster::graph

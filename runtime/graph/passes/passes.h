@@ -5,6 +5,9 @@
 #ifndef RINGMASTER_RUNTIME_GRAPH_PASSES_PASSES_H_
 #define RINGMASTER_RUNTIME_GRAPH_PASSES_PASSES_H_
 
+#include <functional>
+#include <string_view>
+
 #include "runtime/graph/executor.h"
 #include "runtime/graph/graph.h"
 #include "runtime/kernels/kernel.h"
@@ -60,9 +63,13 @@ Graph ChooseLayouts(const Graph& graph, tensor::Layout layout, kernels::Selectio
 // in one pass over memory where it was one each, for images in blocks, after ChooseLayouts.
 Graph FuseResidualGrad(const Graph& graph, kernels::Selection selection);
 
+// Is told of each pass, by its name above, and of what it has made.
+using PassObserver = std::function<void(std::string_view pass, const Graph& made)>;
+
 // All of them that the options ask for, in the order in which each helps the next. The reference
 // kernels know no layouts.
-Graph Optimise(const Graph& graph, const CompileOptions& options);
+Graph Optimise(const Graph& graph, const CompileOptions& options,
+               const PassObserver& observer = {});
 
 }  // namespace ringmaster::graph
 
