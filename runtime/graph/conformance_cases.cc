@@ -372,6 +372,11 @@ ValueId BatchNormInferenceCase(CaseBuilder& b) {
   return BatchNormInference(b.graph(), b.Var({4, 3, 2, 3}), b.Var({3}), b.Var({3}), b.Fixed({3}),
                             b.Positive({3}), 1e-5);
 }
+ValueId BatchNormInferenceThenRelu(CaseBuilder& b) {
+  const ValueId y = BatchNormInference(b.graph(), b.Var({4, 3, 3, 5}), b.Var({3}), b.Var({3}),
+                                       b.Fixed({3}), b.Positive({3}), 1e-5);
+  return Relu(b.graph(), Add(b.graph(), y, b.Var({4, 3, 3, 5})));
+}
 ValueId LayerNormRows(CaseBuilder& b) {
   return LayerNorm(b.graph(), b.Var({6, 9}), b.Var({9}), b.Var({9}), 1e-5);
 }
@@ -699,6 +704,7 @@ const std::vector<Case>& ConformanceCases() {
       {"BatchNormAddReluGrad", BatchNormAddReluGrad},
       {"BatchNormAddReluGradOfTwo", BatchNormAddReluGradOfTwo},
       {"BatchNormInference", BatchNormInferenceCase},
+      {"BatchNormInferenceThenRelu", BatchNormInferenceThenRelu},
       {"LayerNormRows", LayerNormRows},
       {"LayerNormSequences", LayerNormSequences},
       {"LayerNormManyRows", LayerNormManyRows},

@@ -121,11 +121,12 @@ TEST(GraphDumpTest, ShowsWhatEachPassLeavesOfTheGraph) {
     if (dump.made.text.find("act: relu") != std::string::npos) with_relu.push_back(dump.pass);
     EXPECT_THAT(LooseEnds(dump.made.dot), IsEmpty());
   }
-  EXPECT_THAT(passes,
-              ::testing::ElementsAre("FoldConstants", "Simplify", "MergeEqualNodes", "FuseRelu",
-                                     "FuseGelu", "ChooseLayouts", "FuseResidualGrad"));
+  EXPECT_THAT(passes, ::testing::ElementsAre("FoldConstants", "Simplify", "MergeEqualNodes",
+                                             "DelayPoolGrads", "FuseRelu", "FuseGelu",
+                                             "ChooseLayouts", "FuseResidualGrad"));
   EXPECT_THAT(with_scale, ::testing::ElementsAre("FoldConstants"));
-  EXPECT_THAT(with_relu, ::testing::ElementsAre("FoldConstants", "Simplify", "MergeEqualNodes"));
+  EXPECT_THAT(with_relu, ::testing::ElementsAre("FoldConstants", "Simplify", "MergeEqualNodes",
+                                                "DelayPoolGrads"));
 }
 
 TEST(GraphDumpTest, GivesAPlansErrors) {

@@ -52,7 +52,7 @@ constexpr std::array kLines = {
                reference::BatchNormAddReluGrad),
     VectorThen("batch_norm_again", vector::BatchNormAgain, reference::BatchNormAgain),
     VectorThen("batch_norm_grad", vector::BatchNormGrad, reference::BatchNormGrad),
-    Only("batch_norm_inference", reference::BatchNormInference),
+    VectorThen("batch_norm_inference", vector::BatchNormAgain, reference::BatchNormAgain),
     Only("batch_norm_inference_grad", reference::BatchNormInferenceGrad),
     VectorThen("batch_norm_sums", vector::BatchNormSums, reference::BatchNormSums),
     VectorThen("batch_norm_synchronised", vector::BatchNormAgain, reference::BatchNormAgain),

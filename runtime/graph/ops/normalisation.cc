@@ -106,11 +106,6 @@ Specs InferBatchNormSynchronisedGrad(const InferContext& context) {
   return std::vector{context.inputs[0]};
 }
 
-Specs InferBatchNormInference(const InferContext& context) {
-  RM_RETURN_IF_ERROR(CheckChannels(context, 5));
-  return std::vector{context.inputs[0]};
-}
-
 // dx, dgamma, dbeta from (x, gamma, ...).
 Specs InferNormGrad(const InferContext& context) {
   return std::vector{context.inputs[0], context.inputs[1], context.inputs[1]};
@@ -219,7 +214,7 @@ constinit const OpDefinition kBatchNormSynchronised{
 constinit const OpDefinition kBatchNormSums{"batch_norm_sums", 3, InferBatchNormSums, nullptr};
 constinit const OpDefinition kBatchNormSynchronisedGrad{"batch_norm_synchronised_grad", 1,
                                                         InferBatchNormSynchronisedGrad, nullptr};
-constinit const OpDefinition kBatchNormInference{"batch_norm_inference", 1, InferBatchNormInference,
+constinit const OpDefinition kBatchNormInference{"batch_norm_inference", 1, InferBatchNormAgain,
                                                  BatchNormInferenceGradient};
 constinit const OpDefinition kBatchNormInferenceGrad{"batch_norm_inference_grad", 3, InferNormGrad,
                                                      nullptr};

@@ -89,7 +89,8 @@ class LayoutChoice {
     if (op == "batch_norm") {
       return node.inputs.size() == 4 ? Images{{0, 3}, is_image} : Images{{0}, is_image};
     }
-    if (op == "batch_norm_again" || op == "batch_norm_synchronised") {
+    if (op == "batch_norm_again" || op == "batch_norm_synchronised" ||
+        op == "batch_norm_inference") {
       return node.inputs.size() == 6 ? Images{{0, 5}, is_image} : Images{{0}, is_image};
     }
     if (op == "batch_norm_grad" || op == "batch_norm_synchronised_grad") return {{0, 4}, is_image};

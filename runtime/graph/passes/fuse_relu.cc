@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -59,11 +60,14 @@ class ReluFusion {
     return Is(producer, op) && uses_.IsOnlyReader(reader, value) ? producer : -1;
   }
 
-  // A batch norm of either kind. (The gradient of a synchronised one is left alone: its two passes
+  // A batch norm of any kind. (The gradient of a synchronised one is left alone: its two passes
   // would each find out again where the result was positive.)
   int32_t AbsorbedNorm(ValueId value, int32_t reader) const {
-    const int32_t norm = Absorbed(value, "batch_norm", reader);
-    return norm >= 0 ? norm : Absorbed(value, "batch_norm_synchronised", reader);
+    for (const std::string_view op :
+         {"batch_norm", "batch_norm_synchronised", "batch_norm_inference"}) {
+      if (const int32_t norm = Absorbed(value, op, reader); norm >= 0) return norm;
+    }
+    return -1;
   }
 
   // An add without broadcasting.

@@ -40,7 +40,8 @@ Graph DelayPoolGrads(const Graph& graph);
 // the way back from batch norm:
 //   conv2d, relu           -> conv2d {relu=1}
 //   linear, relu           -> linear {relu=1}
-//   batch_norm, relu       -> batch_norm {relu=1}, and the same of batch_norm_synchronised
+//   batch_norm, relu       -> batch_norm {relu=1}, and the same of batch_norm_synchronised and
+//                             batch_norm_inference
 //   batch_norm, add, relu  -> batch_norm {relu=1} with an addend, the same
 //   relu_grad, batch_norm_grad (of the first form) -> batch_norm_grad {relu=1}
 //   add, relu_grad         -> relu_grad of two gradients

@@ -432,6 +432,22 @@ TEST(FuseResidualGradTest, AGradientThatAnotherPassHasFusedStaysAsItIs) {
   EXPECT_EQ(ToString(FuseResidualGrad(chosen, kernels::Selection::kFastest)), ToString(chosen));
 }
 
+TEST(FuseReluTest, AnEvaluationsBatchNormTakesTheSumAndTheReluBehindItToo) {
+  Graph g;
+  const ValueId x = g.Input("x", {2, 3, 4, 4}, DType::kF32);
+  std::vector<ValueId> of_channels;
+  for (const char* name : {"gamma", "beta", "mean", "variance"})
+    of_channels.push_back(g.State(name, {3}, DType::kF32));
+  const ValueId y = BatchNormInference(g, x, of_channels[0], of_channels[1], of_channels[2],
+                                       of_channels[3], 1e-5, "bn");
+  g.MarkOutput("y", Relu(g, Add(g, x, y)));
+  const Graph fused = FuseRelu(g);
+  EXPECT_THAT(ToString(fused),
+              ::testing::HasSubstr("bn: batch_norm_inference(x, gamma, beta, mean, variance, x) "
+                                   "{epsilon=1e-05 relu=1} -> f32[2, 3, 4, 4]\n"));
+  EXPECT_EQ(OpsOf(fused).size(), 1u);
+}
+
 TEST(FuseGeluTest, ALinearLayerTakesTheGeluWhoseGradientReadsItsResult) {
   Graph g;
   const ValueId x = g.Input("x", {4, 3}, DType::kF32);

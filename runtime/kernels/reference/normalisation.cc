@@ -122,23 +122,6 @@ class BatchNormAgainKernel : public NormaliseKernel<T> {
   }
 };
 
-// (x, gamma, beta, mean, variance) -> y.
-template <typename T>
-class BatchNormInferenceKernel : public ChannelKernel {
- public:
-  explicit BatchNormInferenceKernel(const NodeSpec& node) : ChannelKernel(node) {}
-
-  void Run(const Arguments& a) override {
-    const T* x = a.in<T>(0);
-    T* y = a.out<T>(0);
-    ForChannels([&](int64_t c) {
-      const double rstd = 1.0 / std::sqrt(static_cast<double>(a.in<T>(4)[c]) + epsilon_);
-      const Affine<T> f(a.in<T>(1)[c], a.in<T>(2)[c], a.in<T>(3)[c], rstd);
-      ForElements(c, [&](int64_t i) { y[i] = f(x[i]); });
-    });
-  }
-};
-
 // (x, gamma, mean, variance, dy) -> (dx, dgamma, dbeta). With statistics of the batch itself
 // (kOwnStatistics) they depend on x too, which takes the mean and the projection on x out of dx
 // (Ioffe and Szegedy, 2015). With ReLU behind it the node has beta as well, from which it is known
@@ -424,9 +407,6 @@ std::unique_ptr<Primitive> BatchNormAgain(const NodeSpec& node) {
 }
 std::unique_ptr<Primitive> BatchNormGrad(const NodeSpec& node) {
   return MakeReal<BatchNormGradKernel>(node);
-}
-std::unique_ptr<Primitive> BatchNormInference(const NodeSpec& node) {
-  return MakeReal<BatchNormInferenceKernel>(node);
 }
 std::unique_ptr<Primitive> BatchNormInferenceGrad(const NodeSpec& node) {
   return MakeReal<BatchNormInferenceGradKernel>(node);

@@ -24,7 +24,6 @@ std::unique_ptr<Primitive> BatchNorm(const NodeSpec& node);
 std::unique_ptr<Primitive> BatchNormAddReluGrad(const NodeSpec& node);
 std::unique_ptr<Primitive> BatchNormAgain(const NodeSpec& node);
 std::unique_ptr<Primitive> BatchNormGrad(const NodeSpec& node);
-std::unique_ptr<Primitive> BatchNormInference(const NodeSpec& node);
 std::unique_ptr<Primitive> BatchNormInferenceGrad(const NodeSpec& node);
 std::unique_ptr<Primitive> BatchNormSums(const NodeSpec& node);
 std::unique_ptr<Primitive> BatchNormSynchronisedGrad(const NodeSpec& node);
