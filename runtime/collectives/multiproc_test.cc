@@ -117,12 +117,15 @@ class Child {
   UniqueFd out_;
 };
 
-// All operations one after another, again and again, once every pair is connected.
-int RunAnyOperation(Communicator& comm) {
+// All operations one after another, again and again, once every pair is connected; with `asks`
+// when it is told to.
+int RunAnyOperation(Communicator& comm, bool asks) {
   const std::vector<size_t> ones(kWorld, 1);
   std::vector<float> all(kWorld);
   if (comm.AllToAll(std::vector<float>(kWorld), ones, all, ones, "meet").ok())
     std::cout << "connected" << std::endl;
+  std::string word;
+  if (asks) std::getline(std::cin, word);
   const std::vector<testing::Call> calls = testing::AllCalls();
   for (size_t step = 0;; ++step) {
     const absl::Status status = calls[step % calls.size()].run(comm);
@@ -155,7 +158,7 @@ int RunRank(const std::string& mode, testing::Wires wires, int rank) {
   }
   const auto comm = Communicator::Create(options, **listener);
   RM_CHECK(comm.ok(), "cannot open the round");
-  if (mode == "any" || mode == "connect") return RunAnyOperation(**comm);
+  if (mode == "any" || mode == "connect") return RunAnyOperation(**comm, mode == "connect");
   const std::vector<float> in(200'000, 1.0f);
   std::vector<float> out(in.size());
   OrderedSum<float> sum(kWorld, in.size());
@@ -278,7 +281,7 @@ class Beginning {
     }
   }
 
-  // How much goes through the relay until all are connected.
+  // How much goes through the relay until all are connected. They do no more then.
   uint64_t CountBytes() {
     TellAddresses();
     for (const auto& rank : ranks_)
@@ -290,6 +293,7 @@ class Beginning {
   void StopAfter(uint64_t bytes) {
     if (bytes == 0) victim().Signal(SIGSTOP);
     TellAddresses();
+    for (const auto& rank : ranks_) rank->Write("go on\n");
     const auto deadline = steady_clock::now() + testing::kPatience;
     while (relay_.bytes() < bytes && steady_clock::now() < deadline) std::this_thread::yield();
     EXPECT_GE(relay_.bytes(), bytes);

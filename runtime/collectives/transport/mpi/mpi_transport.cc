@@ -71,6 +71,10 @@ int MpiTransport::TagOf(const Scope& scope, uint64_t number) const {
 absl::Status MpiTransport::Begin(const Operation& operation, const Scope& scope) {
   if (failed_) return failure().status;
   operation_ = operation;
+  operation_name_ = operation.name;
+  operation_.name = operation_name_;
+  operation_note_ = operation.note;
+  operation_.note = operation_note_;
   wrong_call_.reset();
   const auto now = Clock::now();
   const auto join = [&](int rank) {

@@ -125,7 +125,9 @@ class MpiTransport final : public Transport {
   std::vector<MPI_Request> alives_;
   int64_t age_ = 0;  // of the last progress, in ms, as the last `alives_` say it
   std::optional<absl::Status> wrong_call_;  // of a post, which cannot return it
-  Operation operation_;
+  Operation operation_;                     // the last begun; its words are the following
+  std::string operation_name_;
+  std::string operation_note_;
   Clock::time_point next_alive_{};
   Traffic traffic_;
   std::string told_;  // what the peers were told; MPI may read it as long as it lives

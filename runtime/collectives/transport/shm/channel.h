@@ -70,7 +70,7 @@ struct Side {  // written by its rank
   alignas(2 * kLine) std::atomic<uint32_t> asleep;
   alignas(2 * kLine) Description description;
   // What this side's rank may run on.
-  std::atomic<uint64_t> allowed[Processors::kMost / 64];
+  alignas(2 * kLine) std::atomic<uint64_t> allowed[Processors::kMost / 64];
   std::atomic<uint64_t> limit;
   std::atomic<uint64_t> limited_group;
 };
