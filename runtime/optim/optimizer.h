@@ -45,7 +45,7 @@ struct UpdateOptions {
   // What each value of the mean is cut to, on either side of 0. Always infinite for an optimizer of
   // a user's own, whose gradients are cut before it sees them.
   double gradient_bound = std::numeric_limits<double>::infinity();
-  // SumOfSquares (clip.h) of the sums, where the caller has it already.
+  // The sum of the squares of the sums, where the caller has it already.
   std::optional<double> sum_of_squares;
 };
 

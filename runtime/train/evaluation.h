@@ -15,7 +15,7 @@ inline constexpr int64_t kEvaluationBlock = 64;
 
 struct Evaluation {
   int64_t step = 0;     // whose weights were evaluated
-  double loss = 0;      // mean over labels, in nats
+  double loss = 0;      // mean over labels; in nats, but for MeanSquare
   double accuracy = 0;  // share of labels that were right
   // Absent where the data does not have them.
   std::optional<double> top5_accuracy;  // share of labels among the five highest scores

@@ -43,8 +43,9 @@ namespace ringmaster::train {
 
 // Adds a network to the builder's graph, from `inputs` ([batch] + the shape of a sample; f32, or
 // i32 for tokens) to the logits it returns: f32, [batch] + the shape of a label + [classes]. Write
-// it with nn/layers.h and graph/ops.h; b.options() says what the data are like. The loss, softmax
-// and cross-entropy, is added behind it, and the gradients.
+// it with nn/layers.h and graph/ops.h; b.options() says what the data are like. The loss that
+// the job names is added behind it, and the gradients: with NegativeLogLikelihood the network must
+// end with log-probabilities, else with scores.
 //
 // It is called for every size of shard and in both modes, and must declare the same parameters and
 // running statistics in the same order each time; what training alone does, dropout say, asks

@@ -123,6 +123,10 @@ absl::StatusOr<nn::Model> Workload::Build(nn::Mode mode, int64_t batch, bool gra
 
 absl::Status Workload::CheckModel(kernels::Selection kernels,
                                   std::optional<int64_t> available_memory) {
+  if (train().format().has_independent_labels() && LossOf(*config_) != nn::Loss::kCrossEntropy) {
+    return absl::InvalidArgumentError(
+        "spec.trainer.loss: is of classes, and this data has independent labels; leave it out");
+  }
   const int64_t batch = LargestShard(*config_);
   RM_ASSIGN_OR_RETURN(layout_, Build(nn::Mode::kTraining, batch));
   if (config_->model.custom) {

@@ -1,5 +1,6 @@
 #include "runtime/train/workload.h"
 
+#include <fstream>
 #include <utility>
 
 #include <gmock/gmock.h>
@@ -48,6 +49,26 @@ TEST(WorkloadTest, AModelTooLargeForTheMemoryIsRefusedWithThePlansNumbers) {
   EXPECT_THAT(Message(status), HasSubstr("MB for the values of a shard of 4 samples, the largest "
                                          "of which is "));
   EXPECT_THAT(Message(status), HasSubstr("cut the batch into more shards (batch.shards)"));
+}
+
+TEST(WorkloadTest, ALossOfClassesIsRefusedForIndependentLabels) {
+  DigitsJob job;
+  {
+    std::ofstream out(job.data());
+    out << "one,two";
+    for (int i = 0; i < 64; ++i) out << ",p" << i;
+    for (int row = 0; row < 40; ++row) {
+      out << "\n1,0";
+      for (int i = 0; i < 64; ++i) out << "," << (row + i) % 17;
+    }
+  }
+  job.config.trainer.data.csv->classes.reset();
+  job.config.trainer.data.csv->labels = 2;
+  EXPECT_TRUE(Check(job, kEnough).ok()) << Message(Check(job, kEnough));
+  job.config.trainer.loss = training::v1alpha1::LossFunction::kMeanSquare;
+  const absl::Status status = Check(job, kEnough);
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(Message(status), HasSubstr("spec.trainer.loss: is of classes"));
 }
 
 TEST(WorkloadTest, TheOptimizersMemoryIsCounted) {

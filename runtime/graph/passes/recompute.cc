@@ -108,8 +108,8 @@ class Schedule {
 
   const Node& NodeOf(const Item& item) const { return graph_.node(item.node); }
   size_t ScratchOf(const Item& item) const {
-    const bool is_own = item.op != "gelu";  // which needs none, where it stands for linear_gelu
-    return is_own ? scratch_[static_cast<size_t>(item.node)] : 0;
+    const bool other = item.op == "gelu" && NodeOf(item).op->type == "linear_gelu";  // needs none
+    return other ? 0 : scratch_[static_cast<size_t>(item.node)];
   }
   int32_t RootOf(int32_t value) const { return roots_[static_cast<size_t>(value)]; }
   const Life& LifeOf(int32_t value) const { return lives_[static_cast<size_t>(RootOf(value))]; }
