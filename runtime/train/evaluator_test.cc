@@ -321,7 +321,8 @@ TEST_F(MadeDataTest, IsRefusedWhereItDoesNotHaveTheMetric) {
             "spec.trainer.evaluation.metric: Top5 needs at least 6 classes, the data has 5; take "
             "Accuracy or Loss");
   EXPECT_EQ(ProblemWith(Metric::kPerplexity, 5),
-            "spec.trainer.evaluation.metric: Perplexity is measured on text alone; take Loss");
+            "spec.trainer.evaluation.metric: Perplexity is measured on text alone, and not with "
+            "MeanSquare; take Loss");
 }
 
 }  // namespace
