@@ -36,8 +36,8 @@ class ZooTest(RunTest):
         return {"csv": {"path": "images.csv", "classes": recipe.get("classes", CLASSES), "shape": [channels, side, side], "scale": 12}}
 
     def check_learns(self, name, recipe, steps, rate, share):
-        """The loss of step `steps` is less than that share of the first one's. Each is the last of a run of its own."""
-        trainer = {"model": {"zoo": {"name": name, **recipe.get("settings", {})}}, "data": self.data(recipe), "optimizer": {"adam": {"learningRate": rate}},
+        """The loss of step `steps` is less than that share of the first one's. Each is the last of a run of its own. A recipe may have another rate."""
+        trainer = {"model": {"zoo": {"name": name, **recipe.get("settings", {})}}, "data": self.data(recipe), "optimizer": {"adam": {"learningRate": recipe.get("rate", rate)}},
                    "batch": {"size": SAMPLES, "shards": WORKERS}, "evaluation": {"everyEpochs": 0}}
         losses = []
         for count in (1, steps):
