@@ -1,9 +1,12 @@
 #include "runtime/graph/autodiff.h"
 
+#include <algorithm>
+
 #include <gtest/gtest.h>
 
 #include "common/status.h"
 #include "runtime/graph/executor.h"
+#include "runtime/graph/op_definition.h"
 #include "runtime/graph/ops.h"
 
 namespace ringmaster::graph {
@@ -60,6 +63,23 @@ TEST(AutodiffTest, TwoParametersMayShareOneGradient) {
   ASSERT_TRUE((*executor)->Run({}).ok());
   EXPECT_EQ(da.data<float>()[1], 1.0f);
   EXPECT_EQ(db.data<float>()[1], 1.0f);
+}
+
+TEST(AutodiffTest, AConvolutionsBiasSumsTheGradientsOfPooledPixels) {
+  Graph g;
+  const ValueId x = g.Input("x", {2, 3, 8, 8}, DType::kF32);
+  const ValueId weight = g.Parameter("weight", {4, 3, 3, 3}, DType::kF32),
+                bias = g.Parameter("bias", {4}, DType::kF32);
+  const ValueId y = Conv2d(g, x, weight, bias, {{1, 1}, {1, 1}});
+  const ValueId pooled = MaxPool2d(g, y, {2, 2}, {.stride = {2, 2}});
+  const auto gradients =
+      Differentiate(g, SumAll(g, Multiply(g, pooled, pooled)), std::vector{weight, bias});
+  ASSERT_TRUE(gradients.ok()) << gradients.status();
+  const auto sum = std::ranges::find_if(g.nodes(), [&](const Node& node) {
+    return node.op->type == "sum_to" && g.shape(node.outputs[0]) == Shape{4, 1, 1};
+  });
+  ASSERT_NE(sum, g.nodes().end());
+  EXPECT_EQ(g.shape(sum->inputs[0]), g.shape(pooled));
 }
 
 TEST(AutodiffTest, ALossThatIsNoScalarIsRefused) {

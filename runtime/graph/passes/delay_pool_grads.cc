@@ -15,8 +15,8 @@ class PoolGradDelay {
       : graph_(graph), uses_(graph), moves_(graph.nodes().size()), rewriter_(graph) {}
 
   Graph Run() {
-    ForEachLive([&](int32_t i) { FindMove(i); });
-    ForEachLive([&](int32_t i) { Rewrite(i); });
+    uses_.ForEachLive([&](int32_t i) { FindMove(i); });
+    uses_.ForEachLive([&](int32_t i) { Rewrite(i); });
     return rewriter_.Finish();
   }
 
@@ -28,13 +28,6 @@ class PoolGradDelay {
     bool dropped = false;  // a max_pool2d_grad that is made behind the relu_grad that reads it
     int32_t pool = kNone;  // of that relu_grad: the max_pool2d whose result it takes
   };
-
-  template <typename Call>
-  void ForEachLive(const Call& call) const {
-    for (int32_t i = 0; i < static_cast<int32_t>(graph_.nodes().size()); ++i) {
-      if (uses_.IsLive(i)) call(i);
-    }
-  }
 
   Move& MoveOf(int32_t node) { return moves_[static_cast<size_t>(node)]; }
 

@@ -17,16 +17,16 @@ class ReluFusion {
       : graph_(graph), uses_(graph), fates_(graph.nodes().size()), rewriter_(graph) {}
 
   Graph Run() {
-    ForEachLive([&](int32_t i) {
+    uses_.ForEachLive([&](int32_t i) {
       if (Is(i, "relu")) FuseForward(i);
     });
-    ForEachLive([&](int32_t i) {
+    uses_.ForEachLive([&](int32_t i) {
       if (Is(i, "batch_norm_grad")) FuseBackward(i);
     });
-    ForEachLive([&](int32_t i) {
+    uses_.ForEachLive([&](int32_t i) {
       if (Is(i, "relu_grad")) FuseSum(i);
     });
-    ForEachLive([&](int32_t i) { Rewrite(i); });
+    uses_.ForEachLive([&](int32_t i) { Rewrite(i); });
     return rewriter_.Finish();
   }
 
@@ -40,13 +40,6 @@ class ReluFusion {
     int32_t relu_grad = -1;  // of a batch_norm_grad: what is computed with it
     int32_t sum = -1;        // of a relu_grad: the same
   };
-
-  template <typename Call>
-  void ForEachLive(const Call& call) const {
-    for (int32_t i = 0; i < static_cast<int32_t>(graph_.nodes().size()); ++i) {
-      if (uses_.IsLive(i)) call(i);
-    }
-  }
 
   bool Is(int32_t node, std::string_view op) const {
     return node >= 0 && graph_.node(node).op->type == op;

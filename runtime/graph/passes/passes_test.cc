@@ -225,23 +225,6 @@ TEST(DelayPoolGradsTest, AGradientThatHasAnotherReaderStaysWhereItIs) {
   EXPECT_EQ(ToString(DelayPoolGrads(g)), ToString(Swept(g)));
 }
 
-TEST(AutodiffTest, AConvolutionsBiasSumsTheGradientsOfPooledPixels) {
-  Graph g;
-  const ValueId x = g.Input("x", {2, 3, 8, 8}, DType::kF32);
-  const ValueId weight = g.Parameter("weight", {4, 3, 3, 3}, DType::kF32),
-                bias = g.Parameter("bias", {4}, DType::kF32);
-  const ValueId pooled =
-      MaxPool2d(g, Conv2d(g, x, weight, bias, kSame), {2, 2}, {.stride = {2, 2}});
-  AddGradients(g, Multiply(g, pooled, pooled));
-  bool found = false;
-  for (const Node& node : g.nodes()) {
-    if (node.op->type != "sum_to" || g.shape(node.outputs[0]) != Shape{4, 1, 1}) continue;
-    found = true;
-    EXPECT_EQ(g.shape(node.inputs[0]), g.shape(pooled));
-  }
-  EXPECT_TRUE(found);
-}
-
 TEST(FuseReluTest, BatchNormAndReluBecomeOneNode) {
   Graph g;
   const ValueId x = g.Input("x", {2, 3, 4, 4}, DType::kF32);

@@ -16,6 +16,13 @@ class Uses {
 
   // Whether an output depends on the node.
   bool IsLive(int32_t node) const { return live_[static_cast<size_t>(node)]; }
+  // Calls call(node) for each of these, in order.
+  template <typename Call>
+  void ForEachLive(const Call& call) const {
+    for (int32_t node = 0; node < static_cast<int32_t>(live_.size()); ++node) {
+      if (IsLive(node)) call(node);
+    }
+  }
   // The live nodes that read the value, in order; a node that reads it twice is there twice.
   std::span<const int32_t> ReadersOf(ValueId value) const {
     return readers_[static_cast<size_t>(value.index)];
