@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "common/host_port.h"
 #include "common/log.h"
 #include "common/sha256.h"
 #include "common/status.h"
@@ -303,8 +304,7 @@ std::string ClusterOperator::SecretName() const {
 std::string ClusterOperator::OwnRendezvous() const {
   const std::string& host = options_.host;
   if (host.empty()) return "";
-  const bool bare_v6 = host.find(':') != std::string::npos && host.front() != '[';
-  return fmt::format(fmt::runtime(bare_v6 ? "[{}]:{}" : "{}:{}"), host, rendezvous_port_.load());
+  return JoinHostPort(host, rendezvous_port_.load());
 }
 
 std::optional<absl::Status> ClusterOperator::Ended() {

@@ -20,7 +20,7 @@
 namespace ringmaster::reconcile {
 
 // The trainer listens and waits for a round (rendezvous.proto, Ready). A foreign program's launcher
-// is ready when it has said Hello; its address is then the pod's.
+// is ready when it has said Hello, which has its address.
 struct ReadyReport {
   std::string address;  // host:port, numeric
   std::string kernels_digest;

@@ -18,11 +18,10 @@ import yaml
 
 import tools
 from prometheus import Prometheus
-from testing import ROOT, main, wait_until
+from testing import ROOT, free_port, main, wait_until
 
 sys.path.insert(0, str(ROOT / "tests/integration/kubernetes"))
 from cluster_test_case import LOOK, kubectl, wait_until_established  # noqa: E402
-from operator_process import free_port  # noqa: E402
 from story_test_case import ENDLESS, StoryTest, digits  # noqa: E402
 import supervisor  # noqa: E402  of tests/cluster
 

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "common/host_port.h"
 #include "common/status.h"
 
 namespace ringmaster::kube::rest {
@@ -34,8 +35,7 @@ absl::Status ParsePort(std::string_view text, std::string_view port, ServerAddre
 }  // namespace
 
 std::string ServerAddress::HostHeader() const {
-  return host.find(':') == std::string::npos ? fmt::format("{}:{}", host, port)
-                                             : fmt::format("[{}]:{}", host, port);
+  return JoinHostPort(host, port);
 }
 
 absl::StatusOr<ServerAddress> ParseServerAddress(std::string_view text) {

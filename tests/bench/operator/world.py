@@ -6,7 +6,6 @@ import os
 import pathlib
 import re
 import signal
-import socket
 import statistics
 import subprocess
 import sys
@@ -21,7 +20,7 @@ import binaries  # noqa: E402
 import control_plane  # noqa: E402
 import supervisor  # noqa: E402
 from kube_api import KubeApi, Refused  # noqa: E402,F401
-from testing import BIN, wait_until  # noqa: E402
+from testing import BIN, free_port, wait_until  # noqa: E402
 
 CRD = ROOT / "crds/training.ringmaster.dev_trainingjobs.yaml"
 JOBS = "/apis/training.ringmaster.dev/v1alpha1"
@@ -37,12 +36,6 @@ class Wrong(Exception):
 
 def say(text):
     print(time.strftime("%H:%M:%S", time.gmtime()), text, file=sys.stderr, flush=True)
-
-
-def free_port():
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
 
 
 def cpu_seconds(pid):

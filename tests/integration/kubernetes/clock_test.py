@@ -7,10 +7,10 @@ the operator writes down.
 import datetime
 import signal
 
-from operator_process import NAME, OperatorTest, free_port
+from operator_process import NAME, OperatorTest
 from outage_test_case import BehindAProxy
 from story_test_case import FOREVER, PATIENT, digits, program
-from testing import main
+from testing import free_port, main
 
 HOUR = 3600  # seconds
 

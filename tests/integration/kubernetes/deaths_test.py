@@ -8,10 +8,9 @@ import json
 import os
 import signal
 
-from operator_process import free_port
 from outage_test_case import DiesAfterEachWrite, resource_of
 from story_test_case import ENDLESS, FOREVER, digits, is_gone, program
-from testing import main
+from testing import free_port, main
 
 BEGIN = ("POST secrets", "PATCH trainingjobs/status", "POST pods")  # of every job
 WITH_SERVICE = (*BEGIN, "POST services")  # the trainer has no use for one
@@ -62,6 +61,7 @@ class DeathsWithPrograms(DiesAfterEachWrite):
         self.kubelet.withhold("nowhere/none:1", "ImagePullBackOff", words)
         self.apply(program(FOREVER, image="nowhere/none:1"))
         self.until(lambda: words in self.condition("PodsReady").get("message", ""), lambda: f"the words; said: {self.condition('PodsReady')}")
+        self.until(lambda: self.services() == ["story"], "the service, which is made after the pods, by an operator that lives again")
         self.kubectl("delete", "service", "story")
         self.until(lambda: self.services() == ["story"], "the service to come back")
         self.kubelet.provide("nowhere/none:1")

@@ -4,24 +4,18 @@ import json
 import os
 import pathlib
 import signal
-import socket
 import subprocess
 import tempfile
 import urllib.request
 
 from cluster_test_case import LOOK, ROOT, ClusterTest, kubectl, require_controllers, wait_until
-from testing import BIN
+from testing import BIN, free_port
 
 RBAC = ROOT / "charts/ringmaster/files/rbac.json"
 NAME = "ringmaster-operator"  # of the lease, the default
 # The default: a shorter one is lost where a busy machine stands still for a moment.
 LEASE_SECONDS = int(os.environ.get("RINGMASTER_TEST_LEASE_SECONDS", "15"))
 LEASE = (f"--lease-duration={LEASE_SECONDS}", f"--renew-deadline={LEASE_SECONDS * 2 / 3:.1f}", f"--retry-period={LEASE_SECONDS * 2 / 15:.1f}")
-
-
-def free_port(address="127.0.0.1"):
-    with socket.create_server((address, 0), family=socket.AF_INET6 if ":" in address else socket.AF_INET) as listener:
-        return listener.getsockname()[1]
 
 
 class Operator:

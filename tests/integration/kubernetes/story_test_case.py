@@ -7,8 +7,8 @@ import shutil
 from cluster_test_case import LOOK, ROOT  # first: it says where modules are looked for
 from kube_api import KubeApi
 from kubelet import BY_HAND, Kubelet
-from operator_process import OperatorTest, free_port
-from testing import wait_until
+from operator_process import OperatorTest
+from testing import free_port, wait_until
 
 JOBS = "/apis/training.ringmaster.dev/v1alpha1"
 PATIENCE = 120  # seconds for any one wait
