@@ -1,4 +1,5 @@
 // `ringmaster explain graph job.yaml`: what becomes of a job's network, stage by stage.
+// `ringmaster explain profile job.yaml`: where the time of its steps goes.
 #ifndef RINGMASTER_CLI_EXPLAIN_COMMAND_H_
 #define RINGMASTER_CLI_EXPLAIN_COMMAND_H_
 
@@ -7,16 +8,17 @@
 
 namespace ringmaster::cli {
 
-struct ExplainGraphOptions {
+struct ExplainOptions {
   std::string manifest;
   std::vector<std::string> set;
-  std::string out = "graph";  // the folder for the files
+  std::string out;  // the folder for the files
 };
 
-// Reads and checks the manifest, then becomes the job's trainer, which writes the files
-// (runtime/train/graph_dump.h): its own network is known to it alone. Returns, with an exit code,
-// only if it cannot.
-int ExplainGraph(const ExplainGraphOptions& options);
+// Each reads and checks the manifest, then becomes the job's trainer, which writes the files
+// (runtime/train/graph_dump.h, job_profile.h): its own network is known to it alone. Returns, with
+// an exit code, only if it cannot.
+int ExplainGraph(const ExplainOptions& options);
+int ExplainProfile(const ExplainOptions& options);
 
 }  // namespace ringmaster::cli
 

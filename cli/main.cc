@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <string>
 #include <system_error>
 #include <vector>
@@ -113,16 +114,18 @@ CLI::App* AddCompanions(CLI::App& app, const std::string& verb, const std::strin
   return parent;
 }
 
-void AddExplainGraph(CLI::App& explain, std::function<int()>& command) {
-  static ExplainGraphOptions options;
-  CLI::App* graph = explain.add_subcommand(
-      "graph",
-      "What becomes of a job's network: as built, with gradients, with kernels and memory; as text "
-      "and for Graphviz.");
-  graph->add_option("manifest", options.manifest, "The manifest, a YAML file.")->required();
-  graph->add_option("--set", options.set, kSetHelp)->allow_extra_args(false);
-  graph->add_option("-o,--out", options.out, "The folder for the files; graph where absent.");
-  graph->callback([&] { command = [] { return ExplainGraph(options); }; });
+// `explain` NAME job.yaml: its files go into a folder of that name, unless the user says which.
+void AddExplain(CLI::App& explain, const std::string& name, const std::string& help,
+                int (*run)(const ExplainOptions&), std::function<int()>& command) {
+  const auto options = std::make_shared<ExplainOptions>();
+  options->out = name;
+  CLI::App* subcommand = explain.add_subcommand(name, help);
+  subcommand->add_option("manifest", options->manifest, "The manifest, a YAML file.")->required();
+  subcommand->add_option("--set", options->set, kSetHelp)->allow_extra_args(false);
+  subcommand->add_option("-o,--out", options->out,
+                         fmt::format("The folder for the files; {} where absent.", name));
+  subcommand->callback(
+      [options, run, &command] { command = [options, run] { return run(*options); }; });
 }
 
 int Main(int argc, char** argv) {
@@ -148,7 +151,14 @@ int Main(int argc, char** argv) {
       app, "explain", "Say what would be chosen, and why.",
       {{"collectives", "The algorithm of a collective at each size, with what each would cost."}},
       command);
-  AddExplainGraph(*explain, command);
+  AddExplain(*explain, "graph",
+             "What becomes of a job's network: as built, with gradients, with kernels and memory; "
+             "as text and for Graphviz.",
+             ExplainGraph, command);
+  AddExplain(*explain, "profile",
+             "Where the time of a job's steps goes: one worker takes some on the job's data; as a "
+             "table of all ops and as a Chrome trace.",
+             ExplainProfile, command);
   if (const auto code = ParseCommandLine(app, argc, argv)) return *code;
   if (print_config) {
     fmt::print("{}", env::Describe());

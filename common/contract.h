@@ -35,6 +35,8 @@ inline constexpr char kEnvLaunchMode[] =
 inline constexpr char kEnvGraceSeconds[] =
     "RINGMASTER_GRACE_SECONDS";  // between SIGTERM and SIGKILL of the launcher's program
 inline constexpr char kEnvCpus[] = "RINGMASTER_CPUS";  // processors to bind to: 0-3,8
+inline constexpr char kEnvPeerInterface[] =
+    "RINGMASTER_PEER_INTERFACE";  // where peers are reached (common/peer_address.h): net1
 inline constexpr char kEnvBind[] =
     "RINGMASTER_BIND";  // how the trainer's threads are bound (common/thread_binding.h): 2+1
 inline constexpr char kEnvCores[] =
@@ -64,7 +66,8 @@ inline constexpr char kEnvOtherCpus[] =
 // Default ports.
 inline constexpr int kRendezvousPort = 7471;
 inline constexpr int kMetricsPort = 7472;
-inline constexpr int kWorkerPort = 7473;  // the trainer's collectives, on the pod's own address
+inline constexpr int kWorkerPort =
+    7473;  // the trainer's collectives (common/peer_address.h says where)
 inline constexpr int kForeignMasterPort = 29500;  // MASTER_PORT of a program that is not ours
 
 // Exit codes. 0 is success; 128+n is death by signal n, as a shell reports it. The codes 64..78

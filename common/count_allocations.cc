@@ -1,12 +1,20 @@
 #include "common/count_allocations.h"
 
 #include <atomic>
+#include <cerrno>
 #include <cstdlib>
 #include <new>
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define RINGMASTER_REPLACES_MALLOC 0
+#else
+#define RINGMASTER_REPLACES_MALLOC 1
+#endif
 
 namespace {
 
 std::atomic<int64_t> allocations{0};
+std::atomic<int64_t> mallocs{0};
 std::atomic<size_t> largest{0};
 
 void Count(size_t bytes) {
@@ -35,6 +43,10 @@ namespace ringmaster {
 
 int64_t CountAllocations() {
   return allocations;
+}
+
+int64_t CountMallocs() {
+  return RINGMASTER_REPLACES_MALLOC ? mallocs : allocations;
 }
 
 size_t TakeLargestAllocation() {
@@ -89,3 +101,44 @@ void operator delete(void* p, size_t, std::align_val_t) noexcept {
 void operator delete[](void* p, size_t, std::align_val_t) noexcept {
   std::free(p);
 }
+
+#if RINGMASTER_REPLACES_MALLOC
+// glibc's functions under their other names, which stay where a program replaces them. What they
+// give goes back to glibc's own free.
+extern "C" {
+
+void* __libc_malloc(size_t bytes);
+void* __libc_calloc(size_t count, size_t bytes);
+void* __libc_realloc(void* memory, size_t bytes);
+void* __libc_memalign(size_t alignment, size_t bytes);
+
+void* malloc(size_t bytes) {
+  ++mallocs;
+  return __libc_malloc(bytes);
+}
+void* calloc(size_t count, size_t bytes) {
+  ++mallocs;
+  return __libc_calloc(count, bytes);
+}
+void* realloc(void* memory, size_t bytes) {
+  ++mallocs;
+  return __libc_realloc(memory, bytes);
+}
+void* memalign(size_t alignment, size_t bytes) {
+  ++mallocs;
+  return __libc_memalign(alignment, bytes);
+}
+void* aligned_alloc(size_t alignment, size_t bytes) {
+  ++mallocs;
+  return __libc_memalign(alignment, bytes);
+}
+int posix_memalign(void** memory, size_t alignment, size_t bytes) {
+  ++mallocs;
+  void* const taken = __libc_memalign(alignment, bytes);
+  if (taken == nullptr) return ENOMEM;
+  *memory = taken;
+  return 0;
+}
+
+}  // extern "C"
+#endif

@@ -1,5 +1,5 @@
-// Counts what a program allocates with operator new, on all threads, by replacing it: for tests,
-// each a program of its own. What C libraries and vendors' take from malloc is not counted.
+// Counts what a program allocates, on all threads, by replacing operator new and the C library's
+// malloc: for tests, each a program of its own.
 #ifndef RINGMASTER_COMMON_COUNT_ALLOCATIONS_H_
 #define RINGMASTER_COMMON_COUNT_ALLOCATIONS_H_
 
@@ -8,8 +8,12 @@
 
 namespace ringmaster {
 
-// So far.
+// Those of operator new so far.
 int64_t CountAllocations();
+
+// The same and all others, of malloc and its like, as vendors' libraries make them too. In a
+// sanitizer's build, which has a malloc of its own, only those of operator new.
+int64_t CountMallocs();
 
 // The bytes of the largest one since the last call.
 size_t TakeLargestAllocation();

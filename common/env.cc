@@ -84,6 +84,11 @@ constexpr std::array kVariables = {
         "Processors for all threads of a trainer but those of its OpenMP team, whose own are in "
         "OMP_PLACES."},
     Variable{
+        contract::kEnvPeerInterface, Type::kString, "", Audience::kUser,
+        "Network over which a worker exchanges data with its peers: interfaces by name (net1) or "
+        "subnets (10.2.0.0/16, fd00:2::/64), joined by commas; the first that it has an address "
+        "in. The pod's own address where empty."},
+    Variable{
         "RINGMASTER_PEER_TIMEOUT_SECONDS", Type::kInteger, "60", Audience::kUser,
         "Seconds that a peer of a trainer that waits for it may be silent before it is taken "
         "for hung: 1 to 86400, more than two steps compute, the same for all workers of a job."},
@@ -98,6 +103,10 @@ constexpr std::array kVariables = {
     Variable{
         contract::kEnvRendezvousCa, Type::kString, "", Audience::kInternal,
         "Certificate authority of the rendezvous, PEM; without it the stream is not encrypted."},
+    Variable{"RINGMASTER_TCP_CONGESTION_CONTROL", Type::kString, "auto", Audience::kUser,
+             "Congestion control of the connections between ranks: auto (reno within a host, else "
+             "the machine's, but cubic or reno instead of BBR), machine (the machine's "
+             "everywhere), or the name of one that the kernel allows."},
     Variable{contract::kEnvTokenFile, Type::kString, "", Audience::kInternal,
              "File of the pod's own token, with which a worker proves who it is."},
     Variable{contract::kEnvTrainerBinary, Type::kString, "", Audience::kDebug,

@@ -2,7 +2,9 @@
 
 #include <charconv>
 
+#include <arpa/inet.h>
 #include <fmt/format.h>
+#include <netinet/in.h>
 
 namespace ringmaster {
 namespace {
@@ -27,6 +29,20 @@ absl::StatusOr<HostAndPort> ParseHostPort(std::string_view text) {
   if (parts.host.starts_with('[') && parts.host.ends_with(']'))
     parts.host = parts.host.substr(1, parts.host.size() - 2);
   return parts;
+}
+
+std::string JoinHostPort(std::string_view host, int port) {
+  const bool bare_v6 = host.find(':') != std::string_view::npos && !host.starts_with('[');
+  return bare_v6 ? fmt::format("[{}]:{}", host, port) : fmt::format("{}:{}", host, port);
+}
+
+bool IsNumericHostPort(std::string_view text) {
+  constexpr size_t kLongest = INET6_ADDRSTRLEN + std::string_view("[]:65535").size();
+  if (text.size() > kLongest || text.find('\0') != std::string_view::npos) return false;
+  const auto parts = ParseHostPort(text);
+  if (!parts.ok() || parts->port == 0) return false;
+  in6_addr bytes;
+  return ::inet_pton(text.starts_with('[') ? AF_INET6 : AF_INET, parts->host.c_str(), &bytes) == 1;
 }
 
 }  // namespace ringmaster

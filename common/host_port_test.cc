@@ -22,5 +22,26 @@ TEST(HostPortTest, AnythingElseIsRefusedWithAnExample) {
   }
 }
 
+TEST(HostPortTest, AnAddressOfIpv6IsJoinedInBracketsOnce) {
+  EXPECT_EQ(JoinHostPort("10.0.0.7", 7473), "10.0.0.7:7473");
+  EXPECT_EQ(JoinHostPort("operator.default.svc", 7470), "operator.default.svc:7470");
+  EXPECT_EQ(JoinHostPort("fd00::7", 7473), "[fd00::7]:7473");
+  EXPECT_EQ(JoinHostPort("[fd00::7]", 7473), "[fd00::7]:7473");
+}
+
+TEST(HostPortTest, OnlyNumbersAreANumericAddress) {
+  for (const char* text : {"10.0.0.7:7473", "[fd00::7]:1", "[::ffff:10.0.0.7]:65535"})
+    EXPECT_TRUE(IsNumericHostPort(text)) << text;
+  for (const char* text : {"", "10.0.0.7", "localhost:7473", "10.0.0.7:0", "10.0.0.256:7473",
+                           "fd00::7:7473", "[10.0.0.7]:7473", "[fe80::1%eth0]:7473", "[::1:80"})
+    EXPECT_FALSE(IsNumericHostPort(text)) << text;
+}
+
+TEST(HostPortTest, ANumericAddressHasABoundedLength) {
+  EXPECT_TRUE(IsNumericHostPort("[ffff:ffff:ffff:ffff:ffff:ffff:255.255.255.255]:65535"));
+  EXPECT_FALSE(IsNumericHostPort("10.0.0.7:" + std::string(1000, '0') + "7473"));
+  EXPECT_FALSE(IsNumericHostPort(std::string_view("10.0.0.7\0 x:7473", 16)));
+}
+
 }  // namespace
 }  // namespace ringmaster

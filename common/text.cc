@@ -1,5 +1,7 @@
 #include "common/text.h"
 
+#include <fmt/format.h>
+
 namespace ringmaster {
 
 std::string WithCommas(int64_t number) {
@@ -8,6 +10,18 @@ std::string WithCommas(int64_t number) {
   for (int64_t at = static_cast<int64_t>(digits.size()) - 3; at > first; at -= 3)
     digits.insert(at, 1, ',');
   return digits;
+}
+
+std::string WithUnit(uint64_t bytes) {
+  constexpr double kMega = 1e6, kGiga = 1e9;
+  const auto b = static_cast<double>(bytes);
+  return b >= kGiga ? fmt::format("{:.2f} GB", b / kGiga) : fmt::format("{:.2f} MB", b / kMega);
+}
+
+std::string WithTimeUnit(double seconds) {
+  if (seconds >= 1) return fmt::format("{:.2f} s", seconds);
+  if (seconds >= 1e-3) return fmt::format("{:.{}f} ms", seconds * 1e3, seconds >= 1e-2 ? 1 : 2);
+  return fmt::format("{:.1f} µs", seconds * 1e6);
 }
 
 }  // namespace ringmaster

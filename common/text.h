@@ -10,6 +10,12 @@ namespace ringmaster {
 // 9410 -> "9,410".
 std::string WithCommas(int64_t number);
 
+// Bytes as "0.10 MB" or "745.20 GB": millions of them, from a billion on billions.
+std::string WithUnit(uint64_t bytes);
+
+// Seconds with the unit that suits them, s, ms or µs: 0.0125 -> "12.5 ms".
+std::string WithTimeUnit(double seconds);
+
 }  // namespace ringmaster
 
 #endif  // RINGMASTER_COMMON_TEXT_H_

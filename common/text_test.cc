@@ -13,5 +13,21 @@ TEST(TextTest, ThousandsAreSetApart) {
   EXPECT_EQ(WithCommas(-123), "-123");
 }
 
+TEST(TextTest, BytesAreMillionsAndFromABillionOnBillions) {
+  EXPECT_EQ(WithUnit(0), "0.00 MB");
+  EXPECT_EQ(WithUnit(100'000), "0.10 MB");
+  EXPECT_EQ(WithUnit(999'000'000), "999.00 MB");
+  EXPECT_EQ(WithUnit(1'000'000'000), "1.00 GB");
+  EXPECT_EQ(WithUnit(745'200'000'000), "745.20 GB");
+}
+
+TEST(TextTest, ATimeHasTheUnitThatSuitsIt) {
+  EXPECT_EQ(WithTimeUnit(12.346), "12.35 s");
+  EXPECT_EQ(WithTimeUnit(0.0125), "12.5 ms");
+  EXPECT_EQ(WithTimeUnit(0.00125), "1.25 ms");
+  EXPECT_EQ(WithTimeUnit(0.0009), "900.0 µs");
+  EXPECT_EQ(WithTimeUnit(0), "0.0 µs");
+}
+
 }  // namespace
 }  // namespace ringmaster

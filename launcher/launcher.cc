@@ -15,7 +15,9 @@
 #include <sys/wait.h>
 
 #include "common/contract.h"
+#include "common/host_port.h"
 #include "common/log.h"
+#include "common/peer_address.h"
 #include "common/status.h"
 #include "launcher/event_loop.h"
 #include "launcher/health.h"
@@ -41,12 +43,14 @@ absl::StatusOr<UniqueFd> TakeSignals() {
   return fd;
 }
 
-std::string AtPodAddress(const Options& options, int port) {
-  const bool v6 = options.pod_ip.find(':') != std::string::npos;
-  return fmt::format(fmt::runtime(v6 ? "[{}]:{}" : "{}:{}"), options.pod_ip, port);
+// Where peers reach a foreign program. The native trainer says itself where it listens.
+absl::StatusOr<std::string> AddressForPeers(const Options& options) {
+  if (options.mode == LaunchMode::kNative) return std::string();
+  RM_ASSIGN_OR_RETURN(const std::string address, PeerAddress(options.pod_ip));
+  return JoinHostPort(address, contract::kForeignMasterPort);
 }
 
-rendezvous::v1::Hello MakeHello(const Options& options) {
+rendezvous::v1::Hello MakeHello(const Options& options, const std::string& address) {
   rendezvous::v1::Hello hello;
   hello.set_namespace_(options.ns);
   hello.set_job(options.job);
@@ -54,7 +58,7 @@ rendezvous::v1::Hello MakeHello(const Options& options) {
   hello.set_pod_uid(options.pod_uid);
   hello.set_committed_step(-1);
   hello.set_native(options.mode == LaunchMode::kNative);
-  if (!hello.native()) hello.set_address(AtPodAddress(options, contract::kForeignMasterPort));
+  hello.set_address(address);
   return hello;
 }
 
@@ -64,17 +68,19 @@ class Launcher {
       : options_(options),
         loop_(loop),
         signals_(std::move(signals)),
+        address_(AddressForPeers(options)),
         program_(loop, [this](const ProgramEnd& end) { workload_->Ended(end); }),
         session_(loop,
                  {.addresses = options.rendezvous,
                   .ca_pem = options.rendezvous_ca,
                   .token_file = options.token_file,
-                  .hello = MakeHello(options)},
+                  .hello = MakeHello(options, address_.value_or(""))},
                  {[this](const rendezvous::v1::Command& command) {
                     if (!finished_) workload_->Take(command);
                   },
                   [this](const std::string& reason) { Refused(reason); }}),
-        health_(loop, {.address = AtPodAddress(options, kHealthPort)}, [this] { return Ready(); }) {
+        health_(loop, {.address = JoinHostPort(options.pod_ip, kHealthPort)},
+                [this] { return Ready(); }) {
     WorkloadContext context{loop_, options_, program_, session_,
                             [this](const ProgramEnd& end) { Finish(end); }};
     workload_ = options_.mode == LaunchMode::kNative ? MakeNativeWorkload(std::move(context))
@@ -85,7 +91,7 @@ class Launcher {
     ::prctl(PR_SET_CHILD_SUBREAPER, 1);
     loop_.Watch(signals_.get(), POLLIN, [this](short) { TakeSignals(); });
     WatchLifeline();
-    if (const absl::Status status = workload_->Begin(); !status.ok())
+    if (const absl::Status status = Begin(); !status.ok())
       Finish({ExitCodeOfStart(status), Message(status)});
     loop_.Run();
     KillDescendants();
@@ -93,8 +99,13 @@ class Launcher {
   }
 
  private:
-  // A trainer that is not there, or is no program, is the image's or the manifest's fault, not the
-  // data's.
+  absl::Status Begin() {
+    RM_RETURN_IF_ERROR(address_.status());
+    return workload_->Begin();
+  }
+
+  // A trainer that is not there, or is no program, and a network that is not there, are the image's
+  // or the manifest's fault, not the data's.
   static int ExitCodeOfStart(const absl::Status& status) {
     const bool is_wrong = absl::IsNotFound(status) || absl::IsPermissionDenied(status);
     return is_wrong ? contract::kExitBadConfig : ExitCodeFor(status);
@@ -196,6 +207,7 @@ class Launcher {
   const Options& options_;
   EventLoop& loop_;
   const UniqueFd signals_;
+  const absl::StatusOr<std::string> address_;  // for peers
   Program program_;
   RendezvousSession session_;
   std::unique_ptr<Workload> workload_;

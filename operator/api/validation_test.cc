@@ -234,9 +234,8 @@ TEST(ValidationTest, RefusesToSynchroniseBatchNormsThatAreNotThere) {
 TEST(ValidationTest, ChecksTheTransformerAndItsData) {
   TrainingJob job = Digits();
   job.spec.trainer->model = {.transformer = Transformer{.layers = 1, .heads = 3, .width = 64}};
-  EXPECT_THAT(Lines(job),
-              ElementsAre(HasSubstr("spec.trainer.data: the transformer reads characters"),
-                          HasSubstr("64 is not a multiple of heads (3)")));
+  EXPECT_THAT(Lines(job), ElementsAre(HasSubstr("spec.trainer.data: the transformer reads text"),
+                                      HasSubstr("64 is not a multiple of heads (3)")));
   job = Digits();
   job.spec.trainer->data = {.text = TextData{.path = "a.txt"}};
   EXPECT_THAT(Lines(job),

@@ -81,7 +81,7 @@ void CheckNetworkAndData(const networks::Network& network, const Data& data, Pro
 
 void CheckModelAndData(const Model& model, const Data& data, Problems& problems) {
   if (model.transformer && data.csv) {
-    problems.push_back({"spec.trainer.data", "the transformer reads characters; give data.text"});
+    problems.push_back({"spec.trainer.data", "the transformer reads text; give data.text"});
   }
   CheckBatchNorm(model, problems);
   const networks::Network* network = NetworkOf(model);

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "common/contract.h"
+#include "common/host_port.h"
 #include "common/log.h"
 #include "common/status.h"
 #include "operator/rendezvous/messages.h"
@@ -29,7 +30,10 @@ std::string Malformed(const v1::Hello& hello) {
                                     {"pod_uid", &hello.pod_uid()}}) {
     if (value->empty()) return fmt::format("the Hello has no {}", name);
   }
-  return hello.round() < 0 ? "the Hello has a negative round" : "";
+  if (hello.round() < 0) return "the Hello has a negative round";
+  // One that comes only to say its last is dialled by nobody.
+  if (hello.address().empty() && (hello.native() || hello.leaving())) return "";
+  return IsNumericHostPort(hello.address()) ? "" : "the Hello's address is not a numeric host:port";
 }
 
 bool IsFinal(const reconcile::WorkerCommand& command) {
@@ -240,6 +244,11 @@ void Registry::TakeMessage(StreamId id, const v1::FromWorker& message, Keys* cha
   stream->heard = clock_.SteadyNow();
   worker->view.last_heard = clock_.Now();
   if (message.has_heartbeat()) return TakeHeartbeat(*stream, message.heartbeat().round(), changed);
+  if (message.event().has_ready() && !IsNumericHostPort(message.event().ready().address())) {
+    constexpr char kWhy[] = "the address in Ready is not a numeric host:port";
+    refusals_.Refused("worker", stream->source, kWhy);
+    return stream->downstream->End(absl::InvalidArgumentError(kWhy));
+  }
   Job& job = jobs_[stream->identity->job];
   const std::int64_t announced = job.round ? job.round->round : 0;
   switch (Apply(message.event(), announced, clock_.Now(), worker->view)) {

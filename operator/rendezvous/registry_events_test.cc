@@ -9,9 +9,9 @@ namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
+using ::testing::ElementsAre;
 using testing::kJob;
 using testing::Line;
-using testing::MakeHello;
 using testing::MakeProgress;
 using testing::MakeReady;
 using testing::MakeShard;
@@ -119,14 +119,37 @@ TEST_F(RegistryTest, KeepsTheLastWordsOfAWorkerUntilItsPodIsGone) {
 }
 
 TEST_F(RegistryTest, TakesAForeignProgramForReadyAtHello) {
-  Line line = Open();
-  v1::FromWorker message;
-  *message.mutable_hello() = MakeHello("pod-u0", "u0");
-  message.mutable_hello()->set_native(false);
-  message.mutable_hello()->set_address("10.0.0.1:29500");
-  registry_.Received(line.id, message);
+  JoinForeign("10.0.0.1:29500", /*leaving=*/false);
   ASSERT_TRUE(View("u0").ready.has_value());
   EXPECT_EQ(View("u0").ready->address, "10.0.0.1:29500");
+}
+
+// It goes into the job's status, and every member dials it.
+TEST_F(RegistryTest, TakesOnlyAnAddressThatAPeerCanDial) {
+  for (const std::string& address :
+       {std::string(), std::string("fast.example.com:7473"), std::string(1 << 20, '1')}) {
+    const Line line = Join("u0");
+    Say(line, MakeReady(address));
+    ASSERT_TRUE(line.down->end.has_value()) << address.substr(0, 40);
+    EXPECT_EQ(line.down->end->code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_FALSE(View("u0").ready.has_value());
+  }
+  Say(Join("u0"), MakeReady("[fd00:2::7]:7473"));
+  EXPECT_EQ(View("u0").ready->address, "[fd00:2::7]:7473");
+}
+
+TEST_F(RegistryTest, RefusesAForeignProgramThatNoPeerCouldDial) {
+  for (const std::string& address : {std::string(), std::string("net1:29500")}) {
+    const Line line = JoinForeign(address, /*leaving=*/false);
+    ASSERT_THAT(line.down->Story(), ElementsAre("refused"));
+    EXPECT_EQ(line.down->messages[0].refused().reason(),
+              "the Hello's address is not a numeric host:port");
+  }
+}
+
+TEST_F(RegistryTest, HearsAForeignProgramWithoutAnAddressThatOnlySaysItsLast) {
+  EXPECT_THAT(JoinForeign("", /*leaving=*/true).down->Story(), ElementsAre("accepted"));
+  EXPECT_TRUE(View("u0").departing);
 }
 
 }  // namespace

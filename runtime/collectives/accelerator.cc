@@ -29,7 +29,7 @@ absl::Status Gather(Accelerator& accelerator, Transport& transport, int root, Co
     exchange.sends.push_back({root, mine.bytes()});
     return accelerator.Run(transport, exchange);
   }
-  const std::vector<Piece> parts = PartsOf(counts);
+  const auto parts = PartsOf(counts);
   for (int rank = 0; rank < transport.world(); ++rank) {
     const Piece& part = parts[static_cast<size_t>(rank)];
     const Elements place = out.Slice(part.offset, part.count);
@@ -49,7 +49,7 @@ absl::Status Scatter(Accelerator& accelerator, Transport& transport, int root, C
     exchange.receives.push_back({root, mine.bytes()});
     return accelerator.Run(transport, exchange);
   }
-  const std::vector<Piece> parts = PartsOf(counts);
+  const auto parts = PartsOf(counts);
   for (int rank = 0; rank < transport.world(); ++rank) {
     const Piece& part = parts[static_cast<size_t>(rank)];
     const ConstElements place = in.Slice(part.offset, part.count);
@@ -66,8 +66,8 @@ absl::Status AllToAll(Accelerator& accelerator, Transport& transport, ConstEleme
                       std::span<const size_t> send_counts, Elements out,
                       std::span<const size_t> receive_counts) {
   Exchange exchange = AmongAll(transport);
-  const std::vector<Piece> leaving = PartsOf(send_counts);
-  const std::vector<Piece> coming = PartsOf(receive_counts);
+  const auto leaving = PartsOf(send_counts);
+  const auto coming = PartsOf(receive_counts);
   for (int rank = 0; rank < transport.world(); ++rank) {
     const auto at = static_cast<size_t>(rank);
     const ConstElements from = in.Slice(leaving[at].offset, leaving[at].count);

@@ -14,6 +14,7 @@
 #include <gtest/gtest.h>
 
 #include "runtime/collectives/communicator.h"
+#include "runtime/collectives/testing/conformance.h"
 #include "runtime/collectives/testing/group.h"
 
 namespace ringmaster::collectives {
@@ -25,33 +26,8 @@ using testing::Group;
 using ::testing::HasSubstr;
 
 TEST(AsyncTest, CallsOfSeveralGroupsRunInTheOrderOfTheProgram) {
-  constexpr size_t kCalls = 100;
-  Group group(4);
-  group.Run([](Communicator& comm) {
-    const auto half = comm.Split(comm.rank() % 2, 0, "half");
-    ASSERT_TRUE(half.ok()) << half.status();
-    std::vector<std::vector<int64_t>> values(kCalls, std::vector<int64_t>(50));
-    std::vector<Handle> handles;
-    for (size_t i = 0; i < kCalls; ++i) {
-      // Each takes what the one before left, so that another order would give other numbers.
-      Communicator& on = i % 3 == 0 ? **half : comm;
-      const std::vector<int64_t>& before = values[i == 0 ? 0 : i - 1];
-      handles.push_back(on.Start([&on, &before, &now = values[i], i] {
-        std::vector<int64_t> in(before);
-        for (int64_t& value : in) value = value % 1000 + static_cast<int64_t>(i);
-        return on.Allreduce(Reduction::kSum, in, now, "step");
-      }));
-    }
-    // Without Start: after all that were started.
-    EXPECT_TRUE(comm.Barrier("done").ok()) << comm.status();
-    int64_t want = 0;
-    for (size_t i = 0; i < kCalls; ++i) {
-      EXPECT_TRUE(handles[i].Done());
-      ASSERT_TRUE(handles[i].Wait().ok()) << handles[i].status();
-      want = (want % 1000 + static_cast<int64_t>(i)) * (i % 3 == 0 ? 2 : 4);
-      ASSERT_EQ(values[i], std::vector<int64_t>(50, want));
-    }
-  });
+  Group group(5);
+  group.Run(testing::ExpectStartedCallsInOrder);
 }
 
 TEST(AsyncTest, AHandleIsNotDoneBeforeItsOperationIs) {

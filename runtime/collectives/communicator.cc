@@ -46,6 +46,11 @@ class Turn {
   bool taken_;
 };
 
+uint64_t NextSerial() {
+  static std::atomic<uint64_t> last = 0;
+  return ++last;
+}
+
 // By the only thread that writes to it.
 void Raise(std::atomic<uint64_t>& counter, uint64_t by) {
   counter.store(counter.load(std::memory_order_relaxed) + by, std::memory_order_relaxed);
@@ -74,20 +79,22 @@ absl::StatusOr<std::unique_ptr<Communicator>> Communicator::Create(
   RM_ASSIGN_OR_RETURN(
       auto transport,
       tcp::TcpTransport::Create(options, timeouts, {options.transport, options.shared_memory_bytes},
-                                listener, options.encryption));
+                                listener, {options.encryption, options.congestion_control}));
   return std::make_unique<Communicator>(std::move(transport), options.segment_bytes,
                                         options.algorithm);
 }
 
 Communicator::Communicator(std::unique_ptr<Transport> transport, size_t segment_bytes,
                            Algorithm algorithm)
-    : transport_(std::move(transport)),
+    : serial_(NextSerial()),
+      transport_(std::move(transport)),
       shared_(std::make_shared<Shared>()),
       selector_(NodeMap::Apart(transport_->world()), CostModel(), segment_bytes, algorithm) {}
 
 Communicator::Communicator(std::shared_ptr<Transport> transport, std::shared_ptr<Shared> shared,
                            Selector selector)
-    : transport_(std::move(transport)),
+    : serial_(NextSerial()),
+      transport_(std::move(transport)),
       shared_(std::move(shared)),
       selector_(std::move(selector)) {}
 
@@ -123,6 +130,7 @@ absl::Status Communicator::Run(const Operation& operation,
 absl::Status Communicator::Perform(const Scope& scope, const Operation& operation,
                                    absl::FunctionRef<absl::Status(Transport&)> body) {
   try {
+    transport_->workspace().Reset();
     absl::Status status = transport_->Begin(operation, scope);
     if (status.ok()) status = body(*transport_);
     if (status.ok()) status = transport_->Finish();

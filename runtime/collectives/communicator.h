@@ -98,8 +98,12 @@ struct CommunicatorOptions : Membership {
   // The same on every rank: two that differ refuse one another.
   Encryption encryption = Encryption::kNone;
 
+  // Which of the kernel's congestion controls connections use: auto, machine, or one by name
+  // (transport/tcp/congestion.h). Ranks may differ.
+  std::string congestion_control = "auto";
+
   // The shared memory between two ranks, in bytes for each direction: a power of two from 4096 on.
-  // 0 takes as much as stays in a processor's cache, less where there are many ranks.
+  // 0 takes as much as suits a processor's caches, less where there are many ranks.
   size_t shared_memory_bytes = 0;
 };
 
@@ -107,7 +111,8 @@ class Communicator {
  public:
   // Opens the round on `listener`, which must outlive the communicator. Does not wait for the
   // peers: connections are made by the first operation that needs them. From here on the listener
-  // refuses peers of older rounds. kInvalidArgument: the options contradict themselves;
+  // refuses peers of older rounds. kInvalidArgument: the options contradict themselves, or
+  // name a congestion control that this machine does not allow;
   // kFailedPrecondition: the listener has seen this round or a later one.
   static absl::StatusOr<std::unique_ptr<Communicator>> Create(const CommunicatorOptions& options,
                                                               tcp::Listener& listener);
@@ -127,6 +132,8 @@ class Communicator {
   int rank() const;
   int world() const;
   uint64_t round() const;
+  // No other communicator of this process has or had it; from 1.
+  uint64_t serial() const { return serial_; }
 
   // A process group: a communicator among `ranks` of this one, over the same connections. Its rank
   // r is ranks[r]; this rank must be among them, and none twice. Local: nothing is sent, but every
@@ -245,9 +252,9 @@ class Communicator {
 
   // Measures the round's links, in some milliseconds where each rank has a processor, and chooses
   // by what it found from then on; a collective operation. All ranks end with the same numbers, the
-  // worst of any. Until then the cost model's built-in numbers choose, and every rank is taken for
-  // a node of its own. `machine` names the machine that this rank shares memory on; empty: found
-  // out (MachineName).
+  // worst of any, in the best of several turns. Until then the cost model's built-in numbers
+  // choose, and every rank is taken for a node of its own. `machine` names the machine that this
+  // rank shares memory on; empty: found out.
   //
   // Sums that are rounded may have other bits after it, as another algorithm may be chosen; those
   // of OrderedSum have the same, whatever is chosen.
@@ -312,6 +319,7 @@ class Communicator {
                           std::string_view name) const;
   void TellPeersIfFailed();
 
+  const uint64_t serial_;
   const std::shared_ptr<Transport> transport_;
   const std::shared_ptr<Shared> shared_;
   Selector selector_;

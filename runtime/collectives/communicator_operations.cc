@@ -1,5 +1,5 @@
 // The operations of a Communicator: what must agree, checked here first, then between the ranks.
-// Guarded, as their notes and lists take memory before they run.
+// Guarded, as saying what is wrong takes memory before they run.
 #include <array>
 #include <functional>
 #include <numeric>
@@ -12,6 +12,7 @@
 #include "runtime/collectives/algorithms/ring.h"
 #include "runtime/collectives/algorithms/tree.h"
 #include "runtime/collectives/communicator.h"
+#include "runtime/collectives/note.h"
 #include "runtime/collectives/operation.h"
 #include "runtime/collectives/reduce.h"
 
@@ -61,19 +62,23 @@ uint64_t DetailOf(Reduction reduction, const Method& method) {
   return PlanOf(method) << 8 | static_cast<uint64_t>(reduction);
 }
 
-std::string TwoLevelsOver(const Method& method) {
-  const char* const between =
-      method.between == Algorithm::kAuto ? "a tree" : NameOf(method.between);
-  return fmt::format("by two-level over nodes {} with {} between them", method.nodes->text(),
-                     between);
+// `what`, and how: "from rank 2 by ring".
+std::string_view WriteHow(std::string_view what, const Method& method, Note* note) {
+  if (method.accelerator != nullptr)
+    return note->Write("{} by {}", what, method.accelerator->name());
+  if (method.algorithm == Algorithm::kTwoLevel) {
+    const char* const between =
+        method.between == Algorithm::kAuto ? "a tree" : NameOf(method.between);
+    return note->Write("{} by two-level over nodes {} with {} between them", what,
+                       method.nodes->text(), between);
+  }
+  return note->Write("{} by {}", what, NameOf(method.algorithm));
 }
 
-// "sum by ring". Made once, for an operation is to cost no more than its messages.
-std::string NoteOf(Reduction reduction, const Method& method) {
-  if (method.accelerator != nullptr)
-    return fmt::format("{} by {}", NameOf(reduction), method.accelerator->name());
-  if (method.algorithm == Algorithm::kTwoLevel)
-    return fmt::format("{} {}", NameOf(reduction), TwoLevelsOver(method));
+// "sum by ring". Mostly made once, for an operation is to cost no more than its messages.
+std::string_view NoteOf(Reduction reduction, const Method& method, Note* note) {
+  if (method.accelerator != nullptr || method.algorithm == Algorithm::kTwoLevel)
+    return WriteHow(NameOf(reduction), method, note);
   static const auto* const kNotes = [] {
     auto* notes = new std::array<std::array<std::string, kAlgorithms>, kReductions>;
     for (size_t r = 0; r < kReductions; ++r) {
@@ -84,12 +89,6 @@ std::string NoteOf(Reduction reduction, const Method& method) {
     return notes;
   }();
   return (*kNotes)[static_cast<size_t>(reduction)][static_cast<size_t>(method.algorithm)];
-}
-std::string FromRoot(int root) {
-  return fmt::format("from rank {}", root);
-}
-std::string ToRoot(int root) {
-  return fmt::format("to rank {}", root);
 }
 
 }  // namespace
@@ -135,9 +134,10 @@ absl::Status Communicator::Allreduce(Reduction reduction, ConstElements in, Elem
     RM_RETURN_IF_ERROR(Mismatch(name, "the length of the result is", out.count(), in.count()));
     RM_RETURN_IF_ERROR(Overlap(name, in, out));
     const Method method = MethodFor(OperationKind::kAllreduce, reduction, in);
-    const std::string note = NoteOf(reduction, method);
-    const Operation operation{OperationKind::kAllreduce,   in.type(), in.count(),
-                              DetailOf(reduction, method), name,      note};
+    Note note;
+    const Operation operation{
+        OperationKind::kAllreduce,   in.type(), in.count(),
+        DetailOf(reduction, method), name,      NoteOf(reduction, method, &note)};
     return Run(operation,
                [&](Transport& t) { return collectives::Allreduce(t, method, reduction, in, out); });
   });
@@ -173,8 +173,13 @@ absl::Status Communicator::Reduce(Reduction reduction, int root, ConstElements i
     }
     const Method method = MethodFor(OperationKind::kReduce, reduction, in);
     const uint64_t detail = static_cast<uint64_t>(root) << 16 | DetailOf(reduction, method);
-    const std::string note = fmt::format("{} {}", NoteOf(reduction, method), ToRoot(root));
-    const Operation operation{OperationKind::kReduce, in.type(), in.count(), detail, name, note};
+    Note how, note;
+    const Operation operation{OperationKind::kReduce,
+                              in.type(),
+                              in.count(),
+                              detail,
+                              name,
+                              note.Write("{} to rank {}", NoteOf(reduction, method, &how), root)};
     return Run(operation, [&](Transport& t) {
       return collectives::Reduce(t, method, reduction, root, in, out);
     });
@@ -186,14 +191,13 @@ absl::Status Communicator::Broadcast(int root, Elements data, std::string_view n
     RM_RETURN_IF_ERROR(CheckRoot(root, name));
     const Method method = MethodFor(OperationKind::kBroadcast, data.bytes().size());
     const uint64_t detail = Digest(&root, sizeof(root), PlanOf(method));
-    const std::string how =
-        method.algorithm == Algorithm::kTwoLevel
-            ? TwoLevelsOver(method)
-            : fmt::format("by {}", method.accelerator != nullptr ? method.accelerator->name()
-                                                                 : NameOf(method.algorithm));
-    const std::string note = fmt::format("{} {}", FromRoot(root), how);
-    const Operation operation{
-        OperationKind::kBroadcast, data.type(), data.count(), detail, name, note};
+    Note from, note;
+    const Operation operation{OperationKind::kBroadcast,
+                              data.type(),
+                              data.count(),
+                              detail,
+                              name,
+                              WriteHow(from.Write("from rank {}", root), method, &note)};
     return Run(operation,
                [&](Transport& t) { return collectives::Broadcast(t, method, root, data); });
   });
@@ -206,14 +210,18 @@ absl::Status Communicator::Allgather(ConstElements mine, std::span<const size_t>
     RM_RETURN_IF_ERROR(CheckParts(counts, mine.count(), out.count(), name));
     const Elements part = out.Slice(Total(counts.first(static_cast<size_t>(rank()))), mine.count());
     if (part.data() != mine.data()) RM_RETURN_IF_ERROR(Overlap(name, mine, out));
-    const std::string note = fmt::format("this rank's {}", mine.count());
-    const Operation operation{
-        OperationKind::kAllgather, mine.type(), out.count(), HashOf(counts), name, note};
-    std::vector<size_t> bytes(counts.begin(), counts.end());
-    for (size_t& size : bytes) size *= mine.element_bytes();
+    Note note;
+    const Operation operation{OperationKind::kAllgather,
+                              mine.type(),
+                              out.count(),
+                              HashOf(counts),
+                              name,
+                              note.Write("this rank's {}", mine.count())};
     return Run(operation, [&](Transport& t) {
       if (Accelerator* accelerator = shared_->accelerator.get(); accelerator != nullptr)
         return accelerator->Allgather(t, mine, counts, out);
+      std::pmr::vector<size_t> bytes(counts.begin(), counts.end(), &t.workspace());
+      for (size_t& size : bytes) size *= mine.element_bytes();
       return RingAllgather(t, mine.bytes(), bytes, out.bytes(), segment_bytes());
     });
   });
@@ -232,9 +240,9 @@ absl::Status Communicator::Gather(int root, ConstElements mine, std::span<const 
       if (part.data() != mine.data()) RM_RETURN_IF_ERROR(Overlap(name, mine, out));
     }
     const auto code = static_cast<uint64_t>(root);
-    const std::string note = ToRoot(root);
+    Note note;
     const Operation operation{OperationKind::kGather, mine.type(), total,
-                              HashOf(counts, code),   name,        note};
+                              HashOf(counts, code),   name,        note.Write("to rank {}", root)};
     return Run(operation, [&](Transport& t) {
       if (Accelerator* accelerator = shared_->accelerator.get(); accelerator != nullptr)
         return collectives::Gather(*accelerator, t, root, mine, counts, out);
@@ -256,9 +264,10 @@ absl::Status Communicator::Scatter(int root, ConstElements in, std::span<const s
       if (part.data() != mine.data()) RM_RETURN_IF_ERROR(Overlap(name, in, mine));
     }
     const auto code = static_cast<uint64_t>(root);
-    const std::string note = FromRoot(root);
-    const Operation operation{OperationKind::kScatter, mine.type(), total,
-                              HashOf(counts, code),    name,        note};
+    Note note;
+    const Operation operation{
+        OperationKind::kScatter, mine.type(), total,
+        HashOf(counts, code),    name,        note.Write("from rank {}", root)};
     return Run(operation, [&](Transport& t) {
       if (Accelerator* accelerator = shared_->accelerator.get(); accelerator != nullptr)
         return collectives::Scatter(*accelerator, t, root, in, counts, mine);
@@ -279,13 +288,19 @@ absl::Status Communicator::AllToAll(ConstElements in, std::span<const size_t> se
     RM_RETURN_IF_ERROR(CheckParts(send_counts, own(receive_counts), in.count(), name));
     RM_RETURN_IF_ERROR(CheckParts(receive_counts, own(send_counts), out.count(), name));
     RM_RETURN_IF_ERROR(Overlap(name, in, out));
-    std::vector<uint64_t> by_peer;
-    for (int peer = 0; peer < world(); ++peer) {
+    const auto lengths = [&](int peer) {
       const auto at = static_cast<size_t>(peer);
-      by_peer.push_back(HashOfExchange(rank(), peer, send_counts[at], receive_counts[at]));
-    }
-    const std::string note = fmt::format("this rank's {} for {}", in.count(), out.count());
-    const Operation operation{OperationKind::kAllToAll, in.type(), 0, 0, name, note, by_peer};
+      return HashOfExchange(rank(), peer, send_counts[at], receive_counts[at]);
+    };
+    const AgreedWith by_peer = lengths;
+    Note note;
+    const Operation operation{OperationKind::kAllToAll,
+                              in.type(),
+                              0,
+                              0,
+                              name,
+                              note.Write("this rank's {} for {}", in.count(), out.count()),
+                              &by_peer};
     return Run(operation, [&](Transport& t) -> absl::Status {
       std::vector<std::byte> copy;
       if (in.data() == out.data()) copy.assign(in.bytes().begin(), in.bytes().end());

@@ -1,7 +1,9 @@
 #include "runtime/collectives/communicator.h"
 
 #include <atomic>
+#include <chrono>
 #include <cstring>
+#include <functional>
 #include <numeric>
 #include <string>
 #include <vector>
@@ -10,10 +12,13 @@
 #include <gtest/gtest.h>
 
 #include "runtime/collectives/testing/group.h"
+#include "runtime/collectives/testing/tripwire.h"
 
 namespace ringmaster::collectives {
 namespace {
 
+using std::chrono::microseconds;
+using std::chrono::steady_clock;
 using ::testing::ElementsAre;
 using testing::Group;
 using ::testing::HasSubstr;
@@ -233,6 +238,46 @@ TEST(CommunicatorTest, FitFindsRanksOfThisMachineOnOneNode) {
   group.Run([](Communicator& comm) {
     ASSERT_TRUE(comm.Fit().ok()) << comm.status();
     EXPECT_EQ(comm.selector().nodes().nodes(), 1);
+  });
+}
+
+// How often the links are measured (fit.cc): so often at least, and at most.
+constexpr uint64_t kFewestFitTurns = 3;
+constexpr uint64_t kMostFitTurns = 10;
+
+uint64_t FitTurns(const Communicator& comm) {
+  return comm.stats().of(OperationKind::kBarrier).calls;
+}
+
+// The first of two nodes has a rank so slow that it is measured again and again; the ranks of the
+// second find nothing of that.
+TEST(CommunicatorTest, FitTakesAsManyTurnsOnEveryRankWhereOnlySomeFindSlowLinks) {
+  constexpr microseconds kPerStep{20};  // four of which are one step of the ring
+  Group group(4);
+  ++group.options.round;
+  testing::RunThreads(4, [&](int rank) {
+    testing::Tripwire wire;
+    const std::function<void()> slow = [&] {
+      const auto until = steady_clock::now() + kPerStep;
+      while (steady_clock::now() < until) continue;
+      wire.at = wire.steps;
+      wire.trip = slow;
+    };
+    wire.armed = true;
+    wire.at = 0;
+    wire.trip = slow;
+    const auto comm = testing::OpenTripped(group.OptionsFor(rank), group.listener(rank),
+                                           rank == 0 ? &wire : nullptr);
+    ASSERT_TRUE(comm->Fit(rank < 2 ? "slow" : "fast").ok()) << comm->status();
+    EXPECT_EQ(FitTurns(*comm), kMostFitTurns) << "rank " << rank;
+  });
+}
+
+TEST(CommunicatorTest, FitTakesTheFewestTurnsWhereNoTwoRanksShareANode) {
+  Group group(3);
+  group.Run([](Communicator& comm) {
+    ASSERT_TRUE(comm.Fit(std::to_string(comm.rank())).ok()) << comm.status();
+    EXPECT_EQ(FitTurns(comm), kFewestFitTurns);
   });
 }
 

@@ -37,6 +37,15 @@ TEST(CostModelTest, ARingOfManyBytesMovesEachTwiceAndPaysForNoStep) {
   EXPECT_NEAR(PredictAllreduce(Algorithm::kRing, 64 << 20, {4, 4}) / bytes_alone, 1, 0.01);
 }
 
+TEST(CostModelTest, TwoRanksExchangeDirectlyWhatIsLarge) {
+  for (const Shape shape : {Shape{2, 1}, Shape{2, 2}}) {
+    for (size_t bytes = size_t{1} << 20; bytes <= size_t{1} << 32; bytes *= 2) {
+      const auto ranked = Rank(CostModel(), OperationKind::kAllreduce, bytes, shape, kSegmentBytes);
+      EXPECT_EQ(ranked.front().algorithm, Algorithm::kDirect) << bytes << " bytes";
+    }
+  }
+}
+
 TEST(CostModelTest, MoreBytesNeverCostLess) {
   for (const OperationKind kind : kChosen) {
     for (const Algorithm algorithm : AlgorithmsOf(kind)) {

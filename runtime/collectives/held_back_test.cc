@@ -2,17 +2,21 @@
 // stopped, although word of it lies behind that data.
 #include <algorithm>
 #include <atomic>
+#include <barrier>
 #include <chrono>
 #include <functional>
 #include <future>
 #include <memory>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "common/status.h"
 #include "runtime/collectives/communicator.h"
 #include "runtime/collectives/operation.h"
 #include "runtime/collectives/testing/group.h"
@@ -112,6 +116,124 @@ TEST_P(HeldBackTest, APeerThatDiesIsNamedBeforeAnyTimeOut) {
   EXPECT_EQ(suspect_, 0);
 }
 
+// More than is read ahead; and more than that and both kernels hold.
+constexpr size_t kMoreThanIsReadAhead = size_t{5} << 20;
+constexpr size_t kMoreThanIsUnderWay = size_t{80} << 20;
+
+// What one rank sends another that does not ask for it: an abort then stands behind a message that
+// will never get through, or behind many that may.
+enum class Stream { kOneMessage, kManyMessages };
+
+struct Streaming {
+  Wires wires;
+  Stream stream;
+  int sender;  // rank 0 or 1; to the other of the two
+};
+
+std::string NameOfStreaming(const ::testing::TestParamInfo<Streaming>& info) {
+  const char* const stream = info.param.stream == Stream::kOneMessage ? "One" : "Many";
+  return testing::NameOf(info.param.wires) + stream + "FromRank" +
+         std::to_string(info.param.sender);
+}
+
+// Ranks 0 and 1 of three; rank 2 is in the round and does nothing.
+class StreamTest : public ::testing::TestWithParam<Streaming> {
+ protected:
+  // The sender aborts in the middle of its stream, and leaves the round at once if it `leaves`.
+  // The status of the other rank, which runs `wait` meanwhile.
+  absl::Status Play(const std::function<absl::Status(Communicator&)>& wait, bool leaves) {
+    ++group_.options.round;
+    std::promise<void> over;
+    const std::shared_future<void> is_over = over.get_future().share();
+    std::barrier everybody(3);
+    absl::Status status;
+    testing::RunThreads(3, [&](int rank) {
+      const std::unique_ptr<Communicator> comm = group_.Open(rank);
+      EXPECT_TRUE(comm->Barrier("meet").ok()) << comm->status();
+      everybody.arrive_and_wait();
+      if (rank == GetParam().sender) {
+        EXPECT_EQ(StreamAndAbort(*comm).code(), absl::StatusCode::kAborted) << comm->status();
+        if (leaves) return;
+      } else if (rank != kIdle) {
+        status = wait(*comm);
+        ended_ = steady_clock::now();
+        over.set_value();
+      }
+      is_over.wait_for(2 * testing::kPatience);
+    });
+    return status;
+  }
+
+  absl::Status StreamAndAbort(Communicator& comm) {
+    const std::vector<std::byte> first(kMoreThanIsReadAhead);
+    const bool one = GetParam().stream == Stream::kOneMessage;
+    const std::vector<std::byte> rest(one ? kMoreThanIsUnderWay : size_t{1} << 20);
+    return comm.Run(Operation(), [&](Transport& transport) -> absl::Status {
+      const int to = 1 - comm.rank();
+      transport.PostSend(to, first);
+      for (size_t posted = 0; posted < kMoreThanIsUnderWay; posted += rest.size())
+        transport.PostSend(to, rest);
+      const uint64_t before = transport.traffic().bytes_sent;
+      while (transport.traffic().bytes_sent < before + first.size())
+        RM_RETURN_IF_ERROR(transport.Look(/*progress=*/true));
+      aborted_ = steady_clock::now();
+      comm.Abort("drain");
+      return transport.Finish();
+    });
+  }
+
+  static constexpr int kIdle = 2;
+  Group group_{3, GetParam().wires};
+  steady_clock::time_point aborted_;
+  steady_clock::time_point ended_;
+};
+
+INSTANTIATE_TEST_SUITE_P(Streams, StreamTest,
+                         ::testing::Values(Streaming{Wires::kTcp, Stream::kOneMessage, 0},
+                                           Streaming{Wires::kTcp, Stream::kOneMessage, 1},
+                                           Streaming{Wires::kTcp, Stream::kManyMessages, 0},
+                                           Streaming{Wires::kTls, Stream::kOneMessage, 0},
+                                           Streaming{Wires::kTls, Stream::kOneMessage, 1},
+                                           Streaming{Wires::kTls, Stream::kManyMessages, 1}),
+                         NameOfStreaming);
+
+TEST_P(StreamTest, AnAbortBehindMoreThanIsReadAheadIsHeardWithin100Milliseconds) {
+  constexpr int kTrials = 5;
+  std::vector<steady_clock::duration> latencies;
+  for (int trial = 0; trial < kTrials; ++trial) {
+    const absl::Status status = Play(
+        [](Communicator& comm) {
+          std::vector<float> late(1);
+          return comm.Receive(kIdle, late, "late");
+        },
+        /*leaves=*/false);
+    ASSERT_EQ(status.code(), absl::StatusCode::kAborted) << status;
+    EXPECT_THAT(Message(status),
+                HasSubstr(fmt::format("rank {} aborted the round: drain", GetParam().sender)));
+    latencies.push_back(ended_ - aborted_);
+  }
+  const auto median = latencies.begin() + kTrials / 2;
+  std::nth_element(latencies.begin(), median, latencies.end());
+  EXPECT_LT(*median, milliseconds(100));
+}
+
+// The system's answer to what is written to a peer that is gone says less than the peer's words.
+TEST_P(StreamTest, ARankThatHasSomethingToSendHearsAnAbortOfAPeerThatHasLeftSince) {
+  const std::vector<std::byte> data(kMoreThanIsUnderWay);
+  const absl::Status status = Play(
+      [&](Communicator& comm) {
+        return comm.Run(Operation(), [&](Transport& transport) {
+          std::byte late{};
+          transport.PostSend(1 - comm.rank(), data);
+          return transport.Wait(transport.PostReceive(kIdle, std::span(&late, 1)));
+        });
+      },
+      /*leaves=*/true);
+  ASSERT_EQ(status.code(), absl::StatusCode::kAborted) << status;
+  EXPECT_THAT(Message(status),
+              HasSubstr(fmt::format("rank {} aborted the round: drain", GetParam().sender)));
+}
+
 // Ranks 0 to 2 of an allreduce that waits for rank 3: rank 2 has not asked yet for what rank 0 has
 // sent it, and hears of no other that fails.
 TEST(HeldBackDoublingTest, AnAbortReachesARankThatWaitsForTheLastOfFour) {
@@ -149,7 +271,6 @@ TEST(HeldBackDoublingTest, AnAbortReachesARankThatWaitsForTheLastOfFour) {
 
 // Rank 1 sends what rank 0 never asks for, and has not asked for what that has sent.
 TEST(HeldBackSilenceTest, APeerThatSaysNothingMoreIsNamedAfterOneTimeOut) {
-  constexpr size_t kMoreThanIsUnderWay = size_t{24} << 20;
   Group group(2, Wires::kTcp);
   group.options.operation_timeout = testing::kImpatience;
   std::promise<void> over;

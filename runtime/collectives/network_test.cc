@@ -1,5 +1,6 @@
 // Bad networks: every operation while bytes come late, in small pieces and over connections that
-// break in the handshake, and over packets that are lost and overtake one another.
+// break in the handshake, and over packets that are lost and overtake one another: those of a
+// network of this process, and those that the kernel drops on its own.
 #include <atomic>
 #include <barrier>
 #include <chrono>
@@ -7,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <random>
+#include <sched.h>
 #include <string>
 #include <thread>
 #include <vector>
@@ -154,15 +156,19 @@ void Meet(Communicator& comm, std::barrier<>& everybody) {
   everybody.arrive_and_wait();
 }
 
+// For SetUp. CI leaves no test out.
+void SkipUnless(bool is_possible, const char* needs) {
+  if (is_possible) return;
+  if (const char* ci = std::getenv("CI"); ci != nullptr && ci == std::string("true"))
+    FAIL() << needs;
+  GTEST_SKIP() << needs;
+}
+
 class PacketTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (PacketNetwork::IsPossible()) return;
-    constexpr const char* kNeeds = "needs root and /dev/net/tun, to make hosts of namespaces";
-    // CI leaves no test out.
-    if (const char* ci = std::getenv("CI"); ci != nullptr && ci == std::string("true"))
-      FAIL() << kNeeds;
-    GTEST_SKIP() << kNeeds;
+    SkipUnless(PacketNetwork::IsPossible(),
+               "needs root and /dev/net/tun, to make hosts of namespaces");
   }
 
   const unsigned seed_ = std::random_device{}();
@@ -270,6 +276,41 @@ TEST_F(PacketTest, AfterAHostIsGoneTheOthersGoOnWithoutIt) {
     ASSERT_TRUE(comm.ok()) << comm.status();
     EXPECT_TRUE((*comm)->Barrier("without it").ok()) << (*comm)->status();
   });
+}
+
+// A network of its own, which the calling thread and those that it starts are in from here on: one
+// loopback, on which the kernel drops one packet of TCP in a hundred. False: that is not possible.
+bool EnterLossyLoopback() {
+  return unshare(CLONE_NEWNET) == 0 &&
+         std::system(
+             "exec 2> /dev/null; ip link set lo up && iptables -A INPUT -p tcp "
+             "-m statistic --mode random --probability 0.01 -j DROP") == 0;
+}
+
+class FirewallTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    bool is_possible = false;
+    std::thread([&] { is_possible = EnterLossyLoopback(); }).join();
+    SkipUnless(is_possible, "needs root, ip, and iptables with the statistic match");
+  }
+};
+
+TEST_F(FirewallTest, PacketsThatIptablesDropsChangeNoNumber) {
+  std::thread([] {
+    ASSERT_TRUE(EnterLossyLoopback());
+    Group group(kCallWorld, Wires::kTcp);
+    group.options.segment_bytes = testing::kCallSegmentBytes;
+    for (const Call& call : testing::AllCalls()) {
+      group.options.algorithm = call.algorithm;
+      group.Run([&](Communicator& comm) {
+        const absl::Status status = call.run(comm);
+        EXPECT_TRUE(status.ok()) << call.name << ": " << status;
+      });
+    }
+    EXPECT_EQ(std::system("iptables -nvxL INPUT | grep -Eq '^ *[1-9][0-9]* .*DROP'"), 0)
+        << "no packet was dropped";
+  }).join();
 }
 
 }  // namespace

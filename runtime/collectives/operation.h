@@ -3,14 +3,17 @@
 #define RINGMASTER_RUNTIME_COLLECTIVES_OPERATION_H_
 
 #include <cstdint>
-#include <span>
 #include <string>
 #include <string_view>
 
+#include "absl/functional/function_ref.h"
 #include "runtime/collectives/element.h"
 #include "runtime/collectives/stats.h"
 
 namespace ringmaster::collectives {
+
+// What only this rank and `rank` must agree on (lengths that no third one knows), as a number.
+using AgreedWith = absl::FunctionRef<uint64_t(int rank)>;
 
 // The views must live until the operation is over.
 struct Operation {
@@ -21,9 +24,8 @@ struct Operation {
       0;  // what else must agree: the root, the reduction, a digest of the parts' sizes
   std::string_view name;  // the tensor's, for people
   std::string_view note;  // `detail` in words, e.g. "from rank 2"; not compared
-  // By rank: what only this rank and that one must agree on (lengths that no third one knows).
-  // Empty: nothing. Not part of the hash.
-  std::span<const uint64_t> by_peer{};
+  // Asked while the operation begins; null: there is nothing of the kind. Not part of the hash.
+  const AgreedWith* by_peer = nullptr;
 
   // The Digest of all fields but the note. Peers compare it on every frame; it finds programs that
   // diverge, it does not authenticate.

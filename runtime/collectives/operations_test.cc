@@ -1,5 +1,7 @@
 // Every operation of every type against a plain reference, in place and out of place.
-#include <barrier>
+#include <algorithm>
+#include <array>
+#include <cctype>
 #include <cstring>
 #include <numeric>
 #include <string>
@@ -113,23 +115,41 @@ template <typename T>
   return Same(std::span<const T>(got), std::span<const T>(want));
 }
 
-// Lengths of the ranks' parts of `size` elements, unequal and sometimes 0.
-std::vector<size_t> Parts(int world, size_t size) {
-  std::vector<size_t> counts;
+// Lengths of the ranks' parts of `size` elements: as equal as they can be, and unequal, most of
+// them 0.
+std::array<std::vector<size_t>, 2> Parts(int world, size_t size) {
+  std::vector<size_t> equal;
+  for (int rank = 0; rank < world; ++rank) equal.push_back(SliceOf(size, world, rank).count);
+  std::vector<size_t> unequal;
   size_t left = size;
   for (int rank = 0; rank < world - 1; ++rank) {
-    counts.push_back(rank % 2 == 0 ? 0 : std::min(left, size / 3));
-    left -= counts.back();
+    unequal.push_back(rank % 2 == 0 ? 0 : std::min(left, size / 3));
+    left -= unequal.back();
   }
-  counts.push_back(left);
-  return counts;
+  unequal.push_back(left);
+  return {equal, unequal};
+}
+
+template <typename T>
+void CheckReduceScatter(Communicator& comm, Reduction reduction, const std::vector<size_t>& counts,
+                        const std::vector<T>& in, const std::vector<T>& want) {
+  const Piece part = PartsOf(counts)[static_cast<size_t>(comm.rank())];
+  const auto of_part = [&](const std::vector<T>& all) {
+    return std::span<const T>(all).subspan(part.offset, part.count);
+  };
+  std::vector<T> mine(part.count);
+  ASSERT_TRUE(comm.ReduceScatter(reduction, in, counts, mine, "s").ok()) << comm.status();
+  ASSERT_TRUE(Same(std::span<const T>(mine), of_part(want)));
+  std::vector<T> out = in;
+  const std::span<T> inside = std::span(out).subspan(part.offset, part.count);
+  ASSERT_TRUE(comm.ReduceScatter(reduction, out, counts, inside, "s").ok()) << comm.status();
+  ASSERT_TRUE(Same(of_part(out), of_part(want)));
 }
 
 template <typename T>
 void CheckReductions(Communicator& comm, Reduction reduction, size_t size) {
   const std::vector<T> in = Input<T>(reduction, comm.rank(), size);
   const std::vector<T> want = Result<T>(reduction, comm.world(), size);
-  const size_t me = static_cast<size_t>(comm.rank());
   std::vector<T> out(size);
   ASSERT_TRUE(comm.Allreduce(reduction, in, out, "a").ok()) << comm.status();
   ASSERT_TRUE(Same(out, want));
@@ -137,18 +157,8 @@ void CheckReductions(Communicator& comm, Reduction reduction, size_t size) {
   ASSERT_TRUE(comm.Allreduce(reduction, out, out, "a").ok()) << comm.status();
   ASSERT_TRUE(Same(out, want));
 
-  const std::vector<size_t> counts = Parts(comm.world(), size);
-  const Piece part = PartsOf(counts)[me];
-  const auto of_part = [&](const std::vector<T>& all) {
-    return std::span<const T>(all).subspan(part.offset, part.count);
-  };
-  std::vector<T> mine(part.count);
-  ASSERT_TRUE(comm.ReduceScatter(reduction, in, counts, mine, "s").ok()) << comm.status();
-  ASSERT_TRUE(Same(std::span<const T>(mine), of_part(want)));
-  out = in;
-  const std::span<T> inside = std::span(out).subspan(part.offset, part.count);
-  ASSERT_TRUE(comm.ReduceScatter(reduction, out, counts, inside, "s").ok()) << comm.status();
-  ASSERT_TRUE(Same(of_part(out), of_part(want)));
+  for (const std::vector<size_t>& counts : Parts(comm.world(), size))
+    CheckReduceScatter(comm, reduction, counts, in, want);
 
   const int root = comm.world() - 1;
   const bool is_root = comm.rank() == root;
@@ -162,42 +172,55 @@ void CheckReductions(Communicator& comm, Reduction reduction, size_t size) {
   ASSERT_TRUE(Same(out, comm.rank() == 0 ? want : in));
 }
 
+// Each rank has its part of `all`.
 template <typename T>
-void CheckMoves(Communicator& comm, size_t size) {
-  constexpr Reduction kAny = Reduction::kSum;
-  const std::vector<size_t> counts = Parts(comm.world(), size);
-  const std::vector<Piece> parts = PartsOf(counts);
-  const Piece part = parts[static_cast<size_t>(comm.rank())];
-  const std::vector<T> all = Input<T>(kAny, 1, size);  // rank r's part of it is what rank r has
-  const std::vector<T> mine(all.begin() + static_cast<ptrdiff_t>(part.offset),
-                            all.begin() + static_cast<ptrdiff_t>(part.offset + part.count));
+void CheckMovesOfParts(Communicator& comm, const std::vector<size_t>& counts,
+                       const std::vector<T>& all) {
+  const Piece part = PartsOf(counts)[static_cast<size_t>(comm.rank())];
   const auto inside = [&](std::vector<T>& of) {
     return std::span(of).subspan(part.offset, part.count);
   };
   const int root = (comm.world() - 1) / 2;
   const bool is_root = comm.rank() == root;
+  std::vector<T> whole = all;
+  const std::vector<T> mine(inside(whole).begin(), inside(whole).end());
+  std::vector<T> only_mine(all.size());
+  std::ranges::copy(mine, inside(only_mine).begin());
 
-  std::vector<T> out = is_root ? all : std::vector<T>(size);
-  ASSERT_TRUE(comm.Broadcast(root, out, "b").ok()) << comm.status();
-  ASSERT_TRUE(Same(out, all));
-
-  out.assign(size, T{});
+  std::vector<T> out(all.size());
   ASSERT_TRUE(comm.Allgather(mine, counts, out, "g").ok()) << comm.status();
   ASSERT_TRUE(Same(out, all));
-  out.assign(size, T{});
-  std::copy(mine.begin(), mine.end(), inside(out).begin());
+  out = only_mine;
   ASSERT_TRUE(comm.Allgather(inside(out), counts, out, "g").ok()) << comm.status();
   ASSERT_TRUE(Same(out, all));
 
-  out.assign(is_root ? size : 0, T{});
+  out.assign(is_root ? all.size() : 0, T{});
   ASSERT_TRUE(comm.Gather(root, mine, counts, out, "t").ok()) << comm.status();
   if (is_root) {
     ASSERT_TRUE(Same(out, all));
   }
+  out = only_mine;
+  ASSERT_TRUE(comm.Gather(root, inside(out), counts, out, "t").ok()) << comm.status();
+  ASSERT_TRUE(Same(out, is_root ? all : only_mine));
 
   out.assign(part.count, T{});
   ASSERT_TRUE(comm.Scatter(root, is_root ? all : out, counts, out, "s").ok()) << comm.status();
   ASSERT_TRUE(Same(out, mine));
+  out = is_root ? all : std::vector<T>(all.size());
+  ASSERT_TRUE(comm.Scatter(root, out, counts, inside(out), "s").ok()) << comm.status();
+  ASSERT_TRUE(Same(out, is_root ? all : only_mine));
+}
+
+template <typename T>
+void CheckMoves(Communicator& comm, size_t size) {
+  constexpr Reduction kAny = Reduction::kSum;
+  const std::vector<T> all = Input<T>(kAny, 1, size);
+  const int root = (comm.world() - 1) / 2;
+  std::vector<T> out = comm.rank() == root ? all : std::vector<T>(size);
+  ASSERT_TRUE(comm.Broadcast(root, out, "b").ok()) << comm.status();
+  ASSERT_TRUE(Same(out, all));
+  for (const std::vector<size_t>& counts : Parts(comm.world(), size))
+    CheckMovesOfParts(comm, counts, all);
 
   if (comm.world() == 1) return;
   const int next = (comm.rank() + 1) % comm.world();
@@ -208,12 +231,18 @@ void CheckMoves(Communicator& comm, size_t size) {
   ASSERT_TRUE(Same(out, Input<T>(kAny, previous, size)));
 }
 
-// Rank a sends b % 2 == 0 ? a + 1 : size elements to rank b.
 template <typename T>
-void CheckAllToAll(Communicator& comm, size_t size) {
-  const auto count = [&](int from, int to) {
-    return to % 2 == 0 ? size : static_cast<size_t>(from + 1);
-  };
+void CheckReductionsAndMoves(Communicator& comm, size_t size) {
+  for (const Reduction reduction : kReductions) {
+    SCOPED_TRACE(NameOf(reduction));
+    CheckReductions<T>(comm, reduction, size);
+  }
+  CheckMoves<T>(comm, size);
+}
+
+// Rank a sends count(a, b) elements to rank b.
+template <typename T, typename Count>
+void CheckAllToAllOf(Communicator& comm, const Count& count, bool in_place) {
   const auto value = [](int from, int to, size_t i) {
     return Make<T>(static_cast<double>((from * 5 + to * 3 + static_cast<int>(i % 16)) % 64));
   };
@@ -227,9 +256,21 @@ void CheckAllToAll(Communicator& comm, size_t size) {
     for (size_t i = 0; i < send.back(); ++i) in.push_back(value(comm.rank(), peer, i));
     for (size_t i = 0; i < receive.back(); ++i) want.push_back(value(peer, comm.rank(), i));
   }
-  std::vector<T> out(want.size());
+  std::vector<T> apart(want.size());
+  std::vector<T>& out = in_place ? in : apart;
   ASSERT_TRUE(comm.AllToAll(in, send, out, receive, "x").ok()) << comm.status();
   ASSERT_TRUE(Same(out, want));
+}
+
+template <typename T>
+void CheckAllToAll(Communicator& comm, size_t size) {
+  const auto unequal = [&](int from, int to) {
+    return to % 2 == 0 ? size : static_cast<size_t>(from + 1);
+  };
+  CheckAllToAllOf<T>(comm, unequal, /*in_place=*/false);
+  // As many come as go.
+  const auto between = [&](int from, int to) { return (from + to) % 2 == 0 ? size : 1; };
+  CheckAllToAllOf<T>(comm, between, /*in_place=*/true);
 }
 
 template <typename Body>
@@ -297,6 +338,38 @@ TEST_P(OperationsTest, EveryMoveOfEveryTypeIsTheReferences) {
   });
 }
 
+class ForcedAlgorithmTest : public ::testing::TestWithParam<std::tuple<Algorithm, int>> {};
+
+INSTANTIATE_TEST_SUITE_P(
+    Algorithms, ForcedAlgorithmTest,
+    ::testing::Combine(::testing::Values(Algorithm::kRing, Algorithm::kDirect, Algorithm::kDoubling,
+                                         Algorithm::kHalvingDoubling, Algorithm::kTree,
+                                         Algorithm::kDoubleTree, Algorithm::kTwoLevel),
+                       ::testing::Values(2, 3, 4, 7)),
+    [](const auto& info) {
+      std::string name = NameOf(std::get<0>(info.param));
+      std::erase_if(name, [](char c) { return !std::isalnum(static_cast<unsigned char>(c)); });
+      return name + std::to_string(std::get<1>(info.param));
+    });
+
+TEST_P(ForcedAlgorithmTest, EveryReductionAndBroadcastOfEveryTypeIsTheReferences) {
+  const auto [algorithm, world] = GetParam();
+  Group group(world);
+  group.options.segment_bytes = kSegmentBytes;
+  group.options.algorithm = algorithm;
+  group.Run([](Communicator& comm) {
+    // Two nodes that take turns, for what goes over two levels.
+    ASSERT_TRUE(comm.Fit("node " + std::to_string(comm.rank() % 2)).ok()) << comm.status();
+    for (const size_t size : {1, 7, 1000, 5003}) {
+      SCOPED_TRACE(size);
+      ForEachType([&]<typename T>(T) {
+        SCOPED_TRACE(NameOf(ElementTypeOf<T>()));
+        CheckReductionsAndMoves<T>(comm, size);
+      });
+    }
+  });
+}
+
 // Over memory alone, which is the cheapest; the worlds above go over the others too.
 class ManyRanksTest : public ::testing::TestWithParam<int> {
  protected:
@@ -314,11 +387,7 @@ TEST_P(ManyRanksTest, EveryOperationOfEveryTypeIsTheReferences) {
       SCOPED_TRACE(size);
       ForEachType([&]<typename T>(T) {
         SCOPED_TRACE(NameOf(ElementTypeOf<T>()));
-        for (const Reduction reduction : kReductions) {
-          SCOPED_TRACE(NameOf(reduction));
-          CheckReductions<T>(comm, reduction, size);
-        }
-        CheckMoves<T>(comm, size);
+        CheckReductionsAndMoves<T>(comm, size);
         CheckAllToAll<T>(comm, size);
       });
     }
@@ -367,10 +436,11 @@ TEST(OperationsRangeTest, AnAverageOfTheLargestNumbersIsThemselves) {
           std::vector<T> out(count);
           ASSERT_TRUE(comm.Allreduce(Reduction::kAverage, in, out, "a").ok()) << comm.status();
           ASSERT_TRUE(Same(out, in));
-          const std::vector<size_t> counts = Parts(comm.world(), count);
-          std::vector<T> mine(counts[static_cast<size_t>(comm.rank())]);
-          ASSERT_TRUE(comm.ReduceScatter(Reduction::kAverage, in, counts, mine, "s").ok());
-          ASSERT_TRUE(Same(mine, std::vector<T>(mine.size(), largest)));
+          for (const std::vector<size_t>& counts : Parts(comm.world(), count)) {
+            std::vector<T> mine(counts[static_cast<size_t>(comm.rank())]);
+            ASSERT_TRUE(comm.ReduceScatter(Reduction::kAverage, in, counts, mine, "s").ok());
+            ASSERT_TRUE(Same(mine, std::vector<T>(mine.size(), largest)));
+          }
           ASSERT_TRUE(comm.Reduce(Reduction::kAverage, 0, in, out, "r").ok());
           ASSERT_TRUE(Same(out, in));
         }
@@ -381,58 +451,6 @@ TEST(OperationsRangeTest, AnAverageOfTheLargestNumbersIsThemselves) {
       check(ToFloat16(0x1p15f));
     });
   }
-}
-
-// Two ranks that disagree about one part, of which only one knows that it is there.
-TEST(OperationsErrorTest, LengthsOfAnAllToAllThatDisagreeAreNamed) {
-  for (const size_t surplus : {size_t{1}, size_t{256}, size_t{1000}}) {
-    Group group(3);
-    group.options.segment_bytes = kSegmentBytes;
-    std::barrier everybody(3);
-    group.Run([&](Communicator& comm) {
-      EXPECT_TRUE(comm.Barrier("meet").ok());
-      everybody.arrive_and_wait();
-      const std::vector<size_t> counts = {256, 0, 0};
-      std::vector<size_t> receive(3, comm.rank() == 0 ? 256 : 0);
-      std::vector<size_t> send = counts;
-      if (comm.rank() == 2) send[1] = surplus;
-      const std::vector<float> in(256 + send[1]);
-      std::vector<float> out(comm.rank() == 0 ? 3 * 256 : 0);
-      const absl::Status status = comm.AllToAll(in, send, out, receive, "exchange");
-      everybody.arrive_and_wait();
-      if (comm.rank() == 0 && status.ok()) return;  // it agrees with both, and may be through
-      EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;
-      EXPECT_NE(Message(status).find("\"exchange\""), std::string::npos) << status;
-    });
-  }
-}
-
-TEST(OperationsErrorTest, WrongArgumentsAreNamedAndDoNotFailTheRound) {
-  Group group(2);
-  group.Run([](Communicator& comm) {
-    std::vector<float> four(4);
-    std::vector<float> two(2);
-    std::vector<int32_t> whole(4);
-    const std::vector<size_t> halves = {2, 2};
-    const std::vector<size_t> thirds = {1, 1, 2};
-    const auto refused = [&](const absl::Status& status, const std::string& words) {
-      EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-      EXPECT_NE(Message(status).find(words), std::string::npos) << status;
-    };
-    refused(comm.Allreduce(Reduction::kSum, four, whole, "x"),
-            "x: the input is of float32, the result of int32");
-    refused(comm.ReduceScatter(Reduction::kSum, four, thirds, two, "x"),
-            "the number of parts is 3");
-    refused(comm.ReduceScatter(Reduction::kSum, four, halves, four, "x"), "this rank's part is 4");
-    refused(comm.Reduce(Reduction::kSum, 2, four, four, "x"), "root 2 is not in a world of 2");
-    refused(comm.Gather(-1, two, halves, four, "x"), "root -1");
-    refused(comm.Scatter(comm.rank(), two, halves, two, "x"), "the parts together is 2");
-    refused(comm.AllToAll(four, thirds, four, halves, "x"), "the number of parts is 3");
-    const std::vector<size_t> wrapping = {2, ~size_t{0}};
-    const std::vector<size_t> around = {~size_t{0}, 2};
-    refused(comm.Gather(0, two, comm.rank() == 0 ? wrapping : around, two, "x"), "too long");
-    EXPECT_TRUE(comm.Barrier("still alive").ok());
-  });
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "common/check.h"
+#include "common/status.h"
 #include "runtime/collectives/add.h"
 #include "runtime/collectives/algorithms/direct_sum.h"
 #include "runtime/collectives/algorithms/halving_sum.h"
@@ -29,10 +30,10 @@ OrderedSum<T>::OrderedSum(int shards, size_t elements, SumOrder order)
     : shards_(shards),
       elements_(elements),
       order_(order),
+      added_(1, shards),
       direct_(std::make_unique<DirectSum<T>>()),
       halving_(std::make_unique<HalvingSum<T>>()) {
   RM_CHECK(shards >= 1, "an ordered sum needs at least one shard");
-  added_.assign(static_cast<size_t>(shards), false);
 }
 
 template <typename T>
@@ -43,13 +44,13 @@ absl::Status OrderedSum<T>::Add(int shard, std::span<const T> values) {
   if (shard < 0 || shard >= shards_) {
     return absl::InvalidArgumentError(fmt::format("shard {} is not one of {}", shard, shards_));
   }
-  if (added_[shard])
+  if (added_.Has(0, shard))
     return absl::InvalidArgumentError(fmt::format("shard {} was added before", shard));
   if (values.size() != elements_) {
     return absl::InvalidArgumentError(
         fmt::format("shard {} has {} values; the sum is of {}", shard, values.size(), elements_));
   }
-  added_[shard] = true;
+  added_.Give(0, shard);
   if (order_ == SumOrder::kTree) {
     AddInTreeOrder(shard, values);
   } else {
@@ -122,6 +123,29 @@ std::vector<T> OrderedSum<T>::CopyToBuffer(std::span<const T> values) {
 }
 
 template <typename T>
+absl::Status OrderedSum<T>::CheckUnchanged(const Ownership& owners, int rank) const {
+  if (std::ranges::equal(added_.bits(0), owners.bits(rank))) return absl::OkStatus();
+  int shard = 0;
+  while (added_.Has(0, shard) == owners.Has(rank, shard)) ++shard;
+  return absl::FailedPreconditionError(
+      fmt::format("shard {} was {} by rank {} in the sum before, and {} now; where shards change "
+                  "hands in a round, every rank must call ForgetOwners first",
+                  shard, owners.Has(rank, shard) ? "added" : "not added", rank,
+                  added_.Has(0, shard) ? "is" : "is not"));
+}
+
+template <typename T>
+std::string_view OrderedSum<T>::NoteOf(Algorithm algorithm, bool knows_owners) {
+  if (const std::pair wanted(algorithm, knows_owners); noted_ != wanted) {
+    note_.clear();
+    fmt::format_to(std::back_inserter(note_), "{} shards by {}{}", shards_, NameOf(algorithm),
+                   knows_owners ? ", of the same ranks" : "");
+    noted_ = wanted;
+  }
+  return note_;
+}
+
+template <typename T>
 absl::Status OrderedSum<T>::Reduce(Communicator& communicator, std::span<T> out,
                                    std::string_view name) {
   if (out.size() != elements_) {
@@ -129,28 +153,42 @@ absl::Status OrderedSum<T>::Reduce(Communicator& communicator, std::span<T> out,
         fmt::format("{}: the result has {} values; the sum is of {}", name, out.size(), elements_));
   }
   return communicator.Guard(name, [&]() -> absl::Status {
-    sums_.clear();
-    for (const auto& [node, values] : nodes_) sums_.push_back(values);
-    const Contribution<T> mine{shards_, order_, added_, sums_};
-    Operation operation;
-    operation.kind = OperationKind::kOrderedSum;
-    operation.type = kTypeOf<T>;
-    operation.count = elements_;
+    const uint64_t round = communicator.round();
+    std::erase_if(told_, [&](const Told& told) { return told.round != round; });
+    const auto told = std::ranges::find(told_, communicator.serial(), &Told::communicator);
+    const bool knows_owners = told != told_.end();
     const Algorithm algorithm =
         order_ == SumOrder::kTree
             ? communicator.selector().For(OperationKind::kOrderedSum, out.size_bytes()).algorithm
             : Algorithm::kDirect;
-    operation.detail = static_cast<uint64_t>(shards_) << 16 | static_cast<uint64_t>(order_) << 8 |
-                       static_cast<uint64_t>(algorithm);
+    const uint64_t agreed[] = {static_cast<uint64_t>(shards_), static_cast<uint64_t>(order_),
+                               static_cast<uint64_t>(algorithm), knows_owners ? told->digest : 0};
+    Operation operation;
+    operation.kind = OperationKind::kOrderedSum;
+    operation.type = kTypeOf<T>;
+    operation.count = elements_;
+    operation.detail = Digest(agreed, sizeof(agreed));
     operation.name = name;
-    note_.clear();
-    fmt::format_to(std::back_inserter(note_), "{} shards by {}", shards_, NameOf(algorithm));
-    operation.note = note_;
-    return communicator.Run(operation, [&](Transport& transport) {
+    operation.note = NoteOf(algorithm, knows_owners);
+    Ownership fresh;
+    Ownership& owners = knows_owners ? told->owners : fresh;
+    RM_RETURN_IF_ERROR(communicator.Run(operation, [&](Transport& transport) -> absl::Status {
+      const int rank = communicator.rank();
+      if (knows_owners) {
+        RM_RETURN_IF_ERROR(CheckUnchanged(owners, rank));
+      } else {
+        owners.Reset(communicator.world(), shards_);
+        std::ranges::copy(added_.bits(0), owners.bits(rank).begin());
+      }
+      sums_.clear();
+      for (const auto& [node, values] : nodes_) sums_.push_back(values);
+      const Contribution<T> mine{order_, owners, knows_owners, sums_};
       if (algorithm == Algorithm::kHalvingDoubling)
         return halving_->Run(transport, mine, out, communicator.segment_bytes());
       return direct_->Run(transport, mine, out, communicator.segment_bytes());
-    });
+    }));
+    if (!knows_owners) told_.push_back({communicator.serial(), round, fresh, fresh.digest()});
+    return absl::OkStatus();
   });
 }
 
@@ -158,7 +196,7 @@ template <typename T>
 void OrderedSum<T>::Clear() {
   for (auto& [node, values] : nodes_) free_.push_back(std::move(values));
   nodes_.clear();
-  added_.assign(static_cast<size_t>(shards_), false);
+  added_.Reset(1, shards_);
 }
 
 template class OrderedSum<float>;

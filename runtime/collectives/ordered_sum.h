@@ -26,7 +26,9 @@
 #define RINGMASTER_RUNTIME_COLLECTIVES_ORDERED_SUM_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -34,6 +36,8 @@
 #include <vector>
 
 #include "common/status.h"
+#include "runtime/collectives/algorithm.h"
+#include "runtime/collectives/algorithms/ownership.h"
 #include "runtime/collectives/compression/sixteen_bits.h"
 #include "runtime/collectives/element.h"
 #include "runtime/collectives/shard_tree.h"
@@ -73,12 +77,19 @@ class OrderedSum {
   // (algorithms/direct_sum.h) and halving (algorithms/halving_sum.h). For ranges aligned to the
   // tree both move a ring's bytes: 2(W-1)/W of the vector out of each rank; direct W-1 times a
   // vector of a few kilobytes, in one step. Direct keeps at most a segment more for each node that
-  // must wait for its turn; halving holds, while it runs, a vector for each sum that `out` has no
-  // room for. As long as nobody's shards change, nothing else is allocated after the first time.
+  // must wait for its turn, halving a vector for each sum that `out` has no room for. Nothing is
+  // allocated after the second time.
+  //
+  // Who has which shards the ranks tell one another in their first sum over a communicator. In
+  // later ones over the same each must bring the same again (kFailedPrecondition on every rank
+  // otherwise, naming the shard and the rank), until all of them have called ForgetOwners.
   absl::Status Reduce(Communicator& communicator, std::span<T> out, std::string_view name);
 
   // Forgets what was added, keeps the memory for the next step.
   void Clear();
+
+  // The next sum may be of shards that have changed hands. For every rank, between the same sums.
+  void ForgetOwners() { told_.clear(); }
 
   int shards() const { return shards_; }
   size_t elements() const { return elements_; }
@@ -93,19 +104,32 @@ class OrderedSum {
   // In shard order.
   void Keep(const ShardRange& range, std::vector<T> values);
   std::vector<T> CopyToBuffer(std::span<const T> values);
+  // An error where this rank does not bring the shards that it is known to have.
+  absl::Status CheckUnchanged(const Ownership& owners, int rank) const;
+  // "4 shards by direct". Mostly made once: an operation is to cost no more than its messages.
+  std::string_view NoteOf(Algorithm algorithm, bool knows_owners);
 
   const int shards_;
   const size_t elements_;
   const SumOrder order_;
-  std::vector<bool> added_;  // by shard
+  Ownership added_;  // of this rank alone
   // Complete nodes without a complete parent, in shard order (kByRank: one sum).
   std::vector<Node> nodes_;
   std::vector<std::vector<T>> free_;  // buffers for reuse
   std::unique_ptr<DirectSum<T>> direct_;
   std::unique_ptr<HalvingSum<T>> halving_;
+  // Who has which shards, as the ranks of a communicator have told one another.
+  struct Told {
+    uint64_t communicator;  // its serial
+    uint64_t round;
+    Ownership owners;
+    uint64_t digest;
+  };
+  std::vector<Told> told_;  // of the round; of as many communicators as were summed over
   // What Reduce hands on; members for their memory.
   std::vector<std::span<const T>> sums_;  // of nodes_
-  std::string note_;                      // of the operation
+  std::string note_;                      // of the operation, and what it is of
+  std::optional<std::pair<Algorithm, bool>> noted_;
 };
 
 extern template class OrderedSum<float>;

@@ -1,6 +1,7 @@
 #include "runtime/collectives/ordered_sum.h"
 
 #include <algorithm>
+#include <barrier>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -253,6 +254,9 @@ TEST(OrderedSumTest, CountsARingsBytesForAlignedRanges) {
       const uint64_t ring = 2u * 4000 * sizeof(float) * 3 / 4;
       EXPECT_EQ(comm.stats().of(OperationKind::kOrderedSum).bytes_sent,
                 ring + 3);  // and the ownership, a byte a rank
+      // Which they know from then on.
+      ASSERT_TRUE(sum.Reduce(comm, out, "gradient").ok());
+      EXPECT_EQ(comm.stats().of(OperationKind::kOrderedSum).bytes_sent, 2 * ring + 3);
     });
   }
 }
@@ -332,6 +336,74 @@ TEST(OrderedSumTest, IsTheSameWhenShardsChangeHandsBetweenSteps) {
       ASSERT_TRUE(sum.Reduce(comm, out, "gradient").ok()) << comm.status();
       ExpectTreeSum(shards, out);
       sum.Clear();
+      sum.ForgetOwners();
+    }
+  });
+}
+
+TEST(OrderedSumTest, NamesTheShardThatHasChangedHandsUnasked) {
+  Group group(2);
+  const std::vector<float> values(3, 1.0f);
+  std::barrier everybody(2);  // what fails the second sum may overtake the first
+  for (const Algorithm schedule : kSchedules) {
+    group.options.algorithm = schedule;
+    group.Run([&](Communicator& comm) {
+      OrderedSum<float> sum(2, 3);
+      std::vector<float> out(3);
+      ASSERT_TRUE(sum.Add(comm.rank(), values).ok());
+      EXPECT_TRUE(sum.Reduce(comm, out, "gradient").ok()) << comm.status();
+      everybody.arrive_and_wait();
+      sum.Clear();
+      for (int s = 0; s < 2; ++s) {
+        if (comm.rank() == 1) {
+          ASSERT_TRUE(sum.Add(s, values).ok());
+        }
+      }
+      const absl::Status status = sum.Reduce(comm, out, "gradient");
+      EXPECT_FALSE(status.ok());
+      EXPECT_THAT(Message(status),
+                  ::testing::AnyOf(HasSubstr("shard 0 was added by rank 0 in the sum before, and "
+                                             "is not now"),
+                                   HasSubstr("shard 0 was not added by rank 1 in the sum before, "
+                                             "and is now")));
+    });
+  }
+}
+
+TEST(OrderedSumTest, RanksOfWhichOneForgetsTheOwnersHaveDiverged) {
+  Group group(2);
+  std::barrier everybody(2);
+  group.Run([&](Communicator& comm) {
+    OrderedSum<float> sum(2, 3);
+    std::vector<float> out(3);
+    ASSERT_TRUE(sum.Add(comm.rank(), std::vector<float>(3, 1.0f)).ok());
+    EXPECT_TRUE(sum.Reduce(comm, out, "gradient").ok()) << comm.status();
+    everybody.arrive_and_wait();
+    if (comm.rank() == 0) sum.ForgetOwners();
+    const absl::Status status = sum.Reduce(comm, out, "gradient");
+    EXPECT_FALSE(status.ok());
+    EXPECT_THAT(Message(status), HasSubstr("2 shards by direct, of the same ranks"));
+  });
+}
+
+TEST(OrderedSumTest, IsToldTheOwnersAgainInEachGroup) {
+  constexpr int kShards = 5;
+  const auto shards = RandomShards(kShards, kElements, 17);
+  Group group(3);
+  group.Run([&](Communicator& comm) {
+    const auto pair = comm.Split(comm.rank() < 2 ? 0 : -1, 0, "pair");
+    ASSERT_TRUE(pair.ok()) << pair.status();
+    OrderedSum<float> sum(kShards, kElements);
+    std::vector<float> out(kElements);
+    for (int step = 0; step < 3; ++step) {
+      for (Communicator* const over : {&comm, pair->get()}) {
+        if (over == nullptr) continue;
+        const ShardRange owned = OwnedShards(kShards, over->world(), over->rank());
+        for (int s = owned.begin; s < owned.end; ++s) ASSERT_TRUE(sum.Add(s, shards[s]).ok());
+        ASSERT_TRUE(sum.Reduce(*over, out, "gradient").ok()) << over->status();
+        ExpectTreeSum(shards, out);
+        sum.Clear();
+      }
     }
   });
 }

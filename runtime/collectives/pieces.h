@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <memory_resource>
 #include <ranges>
 #include <span>
 #include <vector>
@@ -23,9 +24,12 @@ inline Piece SliceOf(size_t count, int parts, int index) {
   return {boundary(i), boundary(i + 1) - boundary(i)};
 }
 
-// Parts of these lengths one after another.
-inline std::vector<Piece> PartsOf(std::span<const size_t> lengths) {
-  std::vector<Piece> parts;
+// Parts of these lengths one after another. The list is `memory`'s.
+inline std::pmr::vector<Piece> PartsOf(
+    std::span<const size_t> lengths,
+    std::pmr::memory_resource* memory = std::pmr::get_default_resource()) {
+  std::pmr::vector<Piece> parts(memory);
+  parts.reserve(lengths.size());
   size_t offset = 0;
   for (const size_t length : lengths) {
     parts.push_back({offset, length});

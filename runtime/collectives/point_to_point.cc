@@ -1,13 +1,12 @@
 // Send, Receive and SendReceive of a Communicator: operations of two ranks, or three in a row.
-// Guarded, as their notes and lists take memory before they run.
-#include <algorithm>
+// Guarded, as saying what is wrong takes memory before they run.
 #include <array>
-#include <vector>
 
 #include <fmt/format.h>
 
 #include "runtime/collectives/accelerator.h"
 #include "runtime/collectives/communicator.h"
+#include "runtime/collectives/note.h"
 #include "runtime/collectives/operation.h"
 #include "runtime/collectives/pieces.h"
 #include "runtime/collectives/transport/transport.h"
@@ -39,8 +38,8 @@ Operation Transfer(int from, int to, ConstElements data, std::string_view name,
   return operation;
 }
 
-std::string FromTo(int from, int to) {
-  return fmt::format("from rank {} to rank {}", from, to);
+std::string_view WriteFromTo(int from, int to, Note* note) {
+  return note->Write("from rank {} to rank {}", from, to);
 }
 
 }  // namespace
@@ -54,7 +53,8 @@ absl::Status Communicator::CheckPeer(int peer, std::string_view name) const {
 absl::Status Communicator::Send(int to, ConstElements data, std::string_view name) {
   return Guard(name, [&]() -> absl::Status {
     RM_RETURN_IF_ERROR(CheckPeer(to, name));
-    const std::string note = FromTo(rank(), to);
+    Note memory;
+    const std::string_view note = WriteFromTo(rank(), to, &memory);
     const Scope scope{.ranks = std::span(&to, 1)};
     return RunAmong(scope, Transfer(rank(), to, data, name, note), [&](Transport& t) {
       if (shared_->accelerator != nullptr)
@@ -68,7 +68,8 @@ absl::Status Communicator::Send(int to, ConstElements data, std::string_view nam
 absl::Status Communicator::Receive(int from, Elements data, std::string_view name) {
   return Guard(name, [&]() -> absl::Status {
     RM_RETURN_IF_ERROR(CheckPeer(from, name));
-    const std::string note = FromTo(from, rank());
+    Note memory;
+    const std::string_view note = WriteFromTo(from, rank(), &memory);
     const Scope scope{.ranks = std::span(&from, 1)};
     return RunAmong(scope, Transfer(from, rank(), data, name, note), [&](Transport& t) {
       if (shared_->accelerator != nullptr)
@@ -89,20 +90,19 @@ absl::Status Communicator::SendReceive(int to, ConstElements out, int from, Elem
           fmt::format("{}: what is sent is of {}, what is received {}", name, NameOf(out.type()),
                       NameOf(in.type())));
     }
-    std::vector<uint64_t> by_peer(static_cast<size_t>(world()), 0);
-    for (const int peer : {to, from}) {
-      by_peer[static_cast<size_t>(peer)] =
-          HashOfExchange(rank(), peer, peer == to ? out.count() : kNoMessage,
-                         peer == from ? in.count() : kNoMessage);
-    }
-    const std::string note = fmt::format("this rank's {} to rank {}, {} from rank {}", out.count(),
-                                         to, in.count(), from);
+    const auto lengths = [&](int peer) {
+      return HashOfExchange(rank(), peer, peer == to ? out.count() : kNoMessage,
+                            peer == from ? in.count() : kNoMessage);
+    };
+    const AgreedWith by_peer = lengths;
+    Note note;
     Operation operation;
     operation.kind = OperationKind::kSendReceive;
     operation.type = out.type();
     operation.name = name;
-    operation.note = note;
-    operation.by_peer = by_peer;
+    operation.note =
+        note.Write("this rank's {} to rank {}, {} from rank {}", out.count(), to, in.count(), from);
+    operation.by_peer = &by_peer;
     const std::array<int, 2> peers = {to, from};
     const Scope scope{.ranks = peers};
     return RunAmong(scope, operation, [&](Transport& t) {

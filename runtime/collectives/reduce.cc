@@ -54,7 +54,7 @@ absl::Status Average(Transport& transport, ConstElements in, Elements out,
 }
 
 // The places of this rank in the trees that the method takes, from `root`.
-std::vector<Tree> TreesFrom(const Method& method, int root, const Transport& transport) {
+Trees TreesFrom(const Method& method, int root, const Transport& transport) {
   const int world = transport.world();
   const int rank = transport.rank();
   if (method.algorithm == Algorithm::kDoubleTree) return DoubleTreeFrom(world, root, rank);
@@ -69,8 +69,8 @@ size_t PieceBytes(const Method& method, size_t trees, size_t bytes) {
 absl::Status AllreduceOverTrees(Transport& transport, const Method& method, const Combiner& combine,
                                 ConstElements in, Elements out) {
   const bool two = method.algorithm == Algorithm::kDoubleTree;
-  const auto trees = two ? DoubleTree(transport.world(), transport.rank())
-                         : std::vector{BinomialTree(transport.world(), 0, transport.rank())};
+  const Trees trees = two ? DoubleTree(transport.world(), transport.rank())
+                          : Trees{BinomialTree(transport.world(), 0, transport.rank())};
   return TreeAllreduce(transport, trees, combine, in, out,
                        PieceBytes(method, trees.size(), in.bytes().size()));
 }
@@ -104,7 +104,7 @@ absl::Status ReduceScatterPlain(Transport& transport, const Method& method, cons
                                 ConstElements in, std::span<const size_t> counts, Elements out) {
   if (method.accelerator != nullptr)
     return method.accelerator->ReduceScatter(transport, combine, in, counts, out);
-  const std::vector<Piece> chunks = PartsOf(counts);
+  const auto chunks = PartsOf(counts, &transport.workspace());
   const Piece mine = chunks[static_cast<size_t>(transport.rank())];
   if (transport.world() == 1) {
     Copy(in, out);
@@ -141,7 +141,7 @@ absl::Status ReducePlain(Transport& transport, const Method& method, const Combi
   }
   if (method.algorithm == Algorithm::kRing)
     return ReduceAndGather(transport, method, combine, root, in, out);
-  const std::vector<Tree> trees = TreesFrom(method, root, transport);
+  const Trees trees = TreesFrom(method, root, transport);
   const bool passes_on =
       transport.rank() != root &&
       std::any_of(trees.begin(), trees.end(), [](const Tree& t) { return !t.children.empty(); });
@@ -181,7 +181,7 @@ absl::Status Reduce(Transport& transport, const Method& method, Reduction reduct
 
 absl::Status Broadcast(Transport& transport, const Method& method, int root, Elements data) {
   if (method.accelerator != nullptr) return method.accelerator->Broadcast(transport, root, data);
-  const std::vector<Tree> trees = TreesFrom(method, root, transport);
+  const Trees trees = TreesFrom(method, root, transport);
   return TreeBroadcast(transport, trees, data,
                        PieceBytes(method, trees.size(), data.bytes().size()));
 }

@@ -182,6 +182,11 @@ TEST_F(AlgorithmPhasesTest, OfARingAreItsTwoWaysAround) {
               UnorderedElementsAre("allreduce", "reduce around", "pass around"));
 }
 
+TEST_F(AlgorithmPhasesTest, OfTheDirectWayAreItsTwoSteps) {
+  EXPECT_THAT(PhasesOf(Algorithm::kDirect, Allreduce),
+              UnorderedElementsAre("allreduce", "combine slice", "gather slices"));
+}
+
 TEST_F(AlgorithmPhasesTest, OfHalvingAndDoublingAreTheseAndWhatAnOddRankNeeds) {
   EXPECT_THAT(PhasesOf(Algorithm::kHalvingDoubling, Allreduce),
               UnorderedElementsAre("allreduce", "lend", "take in", "halve", "double"));
@@ -207,8 +212,9 @@ TEST_F(AlgorithmPhasesTest, OfTreesAreTheWaysUpAndDown) {
 }
 
 TEST_F(AlgorithmPhasesTest, OfAnOrderedSumAreThoseOfItsSchedule) {
-  EXPECT_THAT(PhasesOf(Algorithm::kDirect, SumInOrder),
-              UnorderedElementsAre("ordered_sum", "exchange ownership", "add slice"));
+  EXPECT_THAT(
+      PhasesOf(Algorithm::kDirect, SumInOrder),
+      UnorderedElementsAre("ordered_sum", "exchange ownership", "add slice", "gather slices"));
   EXPECT_THAT(PhasesOf(Algorithm::kHalvingDoubling, SumInOrder),
               UnorderedElementsAre("ordered_sum", "exchange ownership", "add halves",
                                    "spread halves", "serve the idle"));

@@ -252,9 +252,9 @@ class Guides(RunTest):
         recipes = re.findall(r"```yaml\n(.*?)```", (ROOT / "docs/recipes.md").read_text(), re.DOTALL)
         self.assertGreater(len(recipes), 4)
         for recipe in recipes:
-            fields = {"optimizer": "{sgd: {learningRate: 0.1}}", "batch": "{size: 64}", "epochs": "60"}
+            fields = {"model": "{zoo: {name: lenet-bn}}", "optimizer": "{sgd: {learningRate: 0.1}}", "batch": "{size: 64}", "epochs": "60"}
             absent = [f"{name}: {value}" for name, value in fields.items() if f"{name}:" not in recipe and not (name == "epochs" and "\nsteps:" in recipe)]
-            trainer = "\n".join(["model: {zoo: {name: lenet-bn}}", "data: {csv: {path: digits.csv, classes: 10, shape: [1, 8, 8]}}", *absent, recipe])
+            trainer = "\n".join(["data: {csv: {path: digits.csv, classes: 10, shape: [1, 8, 8]}}", *absent, recipe])
             (self.folder / "job.yaml").write_text(
                 "apiVersion: training.ringmaster.dev/v1alpha1\nkind: TrainingJob\nmetadata: {name: recipe}\nspec:\n  workers: {replicas: 4}\n  trainer:\n" +
                 textwrap.indent(trainer, "    "))
@@ -362,6 +362,42 @@ class ExplainGraphCommand(RunTest):
         answer = self.explain(foreign)
         self.assertEqual(answer.returncode, 65)
         self.assertIn("without spec.trainer the network is the program's own", answer.stderr)
+
+
+class ExplainProfileCommand(RunTest):
+    def explain(self, manifest, *arguments):
+        return ringmaster(self.folder, "explain", "profile", str(manifest), *arguments)
+
+    def test_a_table_of_all_ops_and_a_trace_of_a_few_steps_are_written(self):
+        answer = self.explain(DIGITS, "--out", "made/here", "--set", "spec.trainer.batch.shards=8")
+        self.assertEqual(answer.returncode, 0, answer.stderr)
+        self.assertIn("profile.txt and trace.json, for ui.perfetto.dev or chrome://tracing, are in made/here", answer.stdout)
+        self.assertFalse((self.folder / ".ringmaster").exists(), "nothing was run as a job")
+        text = (self.folder / "made/here/profile.txt").read_text()
+        self.assertRegex(text, r"^lenet-bn, [0-9,]+ parameters: batch 64 in 8 shards, 1 thread\na step of one worker takes [0-9.]+ .?s \(mean of [0-9,]+\)")
+        forward, backward, beside = re.search(r"\nforward\n(.*)\nbackward\n(.*)\nbeside the ops\n(.*)", text, re.DOTALL).groups()
+        row = r"(?m)^ +[0-9.]+ .?s +[0-9.]+ % +8  {} +{} +[a-z]+"
+        self.assertRegex(forward, row.format("conv2d", "conv1"))
+        self.assertRegex(backward, row.format("conv2d_grad_weight", "grad/conv1/weight"))
+        self.assertIn("(optimizer)", beside)
+        shares = [float(share) for share in re.findall(r"([0-9.]+) %(?!  +all of it)", text)]
+        self.assertAlmostEqual(sum(shares), 100, delta=0.05 * len(shares))
+        events = json.loads((self.folder / "made/here/trace.json").read_text())
+        names = {event["tid"]: event["args"]["name"] for event in events if event["name"] == "thread_name"}
+        calls = [(names[event["tid"]], event["name"]) for event in events if event["ph"] == "X"]
+        for call, count in (("step", "commit"), 3), (("forward", "conv1"), 24), (("backward", "grad/conv1/weight"), 24):
+            self.assertEqual(calls.count(call), count, call)
+
+    def test_what_cannot_be_profiled_is_said(self):
+        (self.folder / "file").write_text("")
+        for arguments, code, words in (
+                (["nowhere.yaml"], 66, "nowhere.yaml"),
+                ([DIGITS, "--out", "file/below"], 65, "file/below"),
+                ([DIGITS, "--set", "spec.trainer.batch.size=0"], 65, "spec.trainer.batch.size"),
+                ([DIGITS, "--set", "spec.trainer.optimizer.sgd.learningRate=1e30"], 1, "nothing can be measured")):
+            answer = self.explain(*arguments)
+            self.assertEqual((answer.returncode, answer.stdout), (code, ""), answer.stderr)
+            self.assertIn(words, answer.stderr)
 
 
 if __name__ == "__main__":

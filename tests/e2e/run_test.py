@@ -34,6 +34,23 @@ class RunCommand(RunTest):
         logs = ringmaster(self.folder, "logs", "digits").stdout
         self.assertRegex(logs, r"links measured.*within_a_node=.*us, .*GB/s")
 
+    def over_network(self, network):
+        """A run whose manifest names this network for the workers' data."""
+        container = {"name": "worker", "env": [{"name": "RINGMASTER_PEER_INTERFACE", "value": network}]}
+        return self.digits(*SHORT, "--workers", "2", "--set", f"spec.workers.template={json.dumps({'spec': {'containers': [container]}})}")
+
+    def test_workers_find_each_other_on_the_network_that_the_manifest_names(self):
+        run = self.over_network("no-such-net,127.0.0.0/8")
+        self.assertEqual(run.result(), self.undisturbed(*SHORT))
+        addresses = {member["address"] for member in run.job()["status"]["members"]}
+        self.assertEqual([len(addresses), {address.split(":")[0] for address in addresses}], [2, {"127.0.0.1"}])
+
+    def test_a_network_that_is_not_there_fails_the_job_at_once_and_those_that_are_there_are_listed(self):
+        run = self.over_network("no-such-net")
+        self.assertEqual(run.wait(), 2, run.text())
+        self.assertRegex(run.text(), "RINGMASTER_PEER_INTERFACE: there is no interface no-such-net; this worker has .*lo 127.0.0.1")
+        self.assertIn("PermanentError", run.text())
+
     def test_ring_example_trains_without_shards(self):
         _, _, accuracy = self.run_job(ROOT / "examples/digits/job-ring.yaml", *SHORT).result()
         self.assertGreater(accuracy, 0.8)

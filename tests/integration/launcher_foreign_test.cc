@@ -96,6 +96,24 @@ TEST_F(LauncherForeignTest, GivesTorchItsEnvironment) {
   EXPECT_THAT(launcher->Wait(), Optional(0));
 }
 
+TEST_F(LauncherForeignTest, TellsPeersTheAddressOfTheNetworkThatIsChosen) {
+  environment_[contract::kEnvPeerInterface] = "no-such-net,lo";
+  const auto launcher = LaunchScript("echo here");
+  EXPECT_EQ(View().ready->address, "127.0.0.1:29500");
+  Announce(1);
+  EXPECT_TRUE(launcher->AwaitLine("here"));
+}
+
+TEST_F(LauncherForeignTest, SaysWhichNetworksThereAreWhereTheChosenOneIsNot) {
+  environment_[contract::kEnvPeerInterface] = "no-such-net";
+  const auto launcher = Launch({"sh", "-c", "echo never"});
+  EXPECT_THAT(launcher->Wait(), Optional(static_cast<int>(contract::kExitBadConfig)));
+  EXPECT_TRUE(View().departing) << "no round is to be made with it";
+  EXPECT_THAT(View().exited->message,
+              AllOf(HasSubstr("RINGMASTER_PEER_INTERFACE: there is no interface no-such-net"),
+                    HasSubstr("lo 127.0.0.1")));
+}
+
 TEST_F(LauncherForeignTest, GivesMpiItsHostFile) {
   environment_["RINGMASTER_LAUNCH_MODE"] = "MPI";
   const auto launcher =

@@ -1,6 +1,8 @@
 """What the tests in Python share: where things lie, waiting with a deadline, processes, and the names of tests for CTest."""
 import os
 import pathlib
+import random
+import socket
 import sys
 import time
 import unittest
@@ -25,6 +27,25 @@ def wait_until(condition, what, deadline=DEADLINE, between=0.002):
 def output_so_far(file):
     """What a process has written into `file` so far. Read in place: a seek would move where the process itself writes."""
     return os.pread(file.fileno(), os.fstat(file.fileno()).st_size, 0).decode()
+
+
+_given_ports = set()
+
+
+def free_port(address="127.0.0.1"):
+    """A port that nobody listens on, and that the kernel gives to nobody who asks for any port: such a one may be taken before it is used."""
+    first = int(pathlib.Path("/proc/sys/net/ipv4/ip_local_port_range").read_text(encoding="utf-8").split()[0])
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    ports = range(10_000, first if first > 11_000 else 61_000)  # some machines give away nearly all of them
+    for port in random.sample(ports, 1000):
+        try:
+            if port not in _given_ports:
+                socket.create_server((address, port), family=family).close()
+                _given_ports.add(port)
+                return port
+        except OSError:
+            continue
+    raise AssertionError(f"none of 1,000 ports of {ports} is free")
 
 
 def processes():

@@ -92,6 +92,18 @@ class RegistryTest : public ::testing::Test {
     return line;
   }
 
+  // u0 with a program that is not ours.
+  Line JoinForeign(const std::string& address, bool leaving) {
+    Line line = Open();
+    v1::FromWorker message;
+    *message.mutable_hello() = MakeHello("pod-u0", "u0");
+    message.mutable_hello()->set_native(false);
+    message.mutable_hello()->set_address(address);
+    message.mutable_hello()->set_leaving(leaving);
+    registry_.Received(line.id, message);
+    return line;
+  }
+
   void Say(const Line& line, const v1::Event& event) {
     v1::FromWorker message;
     *message.mutable_event() = event;

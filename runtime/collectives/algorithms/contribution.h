@@ -4,8 +4,8 @@
 
 #include <span>
 #include <type_traits>
-#include <vector>
 
+#include "runtime/collectives/algorithms/ownership.h"
 #include "runtime/collectives/combine.h"
 #include "runtime/collectives/compression/sixteen_bits.h"
 #include "runtime/collectives/ordered_sum.h"
@@ -15,11 +15,14 @@ namespace ringmaster::collectives {
 // This rank's part of a sum. Views.
 template <typename T>
 struct Contribution {
-  int shards = 0;
   SumOrder order = SumOrder::kTree;
-  const std::vector<bool>& owned;  // by shard
-  // kTree: of the covering nodes of `owned`, in shard order; else one or none.
+  // Of this rank what it brings; of the others nothing yet, unless all ranks know who has what.
+  Ownership& owners;
+  bool knows_owners = false;
+  // kTree: of the covering nodes of this rank's shards, in shard order; else one or none.
   std::span<const std::span<const T>> sums;
+
+  int shards() const { return owners.shards(); }
 };
 
 // Whether a message of T may be added as it arrives. Blocks have an exponent of their own, of which

@@ -1,7 +1,6 @@
 #include "runtime/collectives/algorithms/direct.h"
 
 #include <cstring>
-#include <vector>
 
 #include "common/status.h"
 #include "runtime/collectives/algorithms/transfer.h"
@@ -17,7 +16,7 @@ void SendPieces(Transport& transport, int to, std::span<const std::byte> bytes, 
 }
 
 void ReceivePieces(Transport& transport, int from, std::span<std::byte> bytes, size_t largest,
-                   std::vector<Receipt>* receipts) {
+                   Receipts* receipts) {
   for (const Piece& piece : MessagesOf({0, bytes.size()}, largest))
     receipts->push_back(transport.PostReceive(from, bytes.subspan(piece.offset, piece.count)));
 }
@@ -34,8 +33,8 @@ absl::Status DirectGather(Transport& transport, int root, ConstElements mine,
     SendPieces(transport, root, mine.bytes(), segment_bytes);
     return absl::OkStatus();
   }
-  const std::vector<Piece> parts = PartsOf(counts);
-  std::vector<Receipt> receipts;
+  const auto parts = PartsOf(counts, &transport.workspace());
+  Receipts receipts(&transport.workspace());
   for (int rank = 0; rank < transport.world(); ++rank) {
     const Piece& part = parts[static_cast<size_t>(rank)];
     const Elements into = out.Slice(part.offset, part.count);
@@ -50,12 +49,12 @@ absl::Status DirectGather(Transport& transport, int root, ConstElements mine,
 
 absl::Status DirectScatter(Transport& transport, int root, ConstElements in,
                            std::span<const size_t> counts, Elements mine, size_t segment_bytes) {
-  std::vector<Receipt> receipts;
+  Receipts receipts(&transport.workspace());
   if (transport.rank() != root) {
     ReceivePieces(transport, root, mine.bytes(), segment_bytes, &receipts);
     return WaitForAll(transport, receipts);
   }
-  const std::vector<Piece> parts = PartsOf(counts);
+  const auto parts = PartsOf(counts, &transport.workspace());
   for (int rank = 0; rank < transport.world(); ++rank) {
     const Piece& part = parts[static_cast<size_t>(rank)];
     const ConstElements from = in.Slice(part.offset, part.count);
@@ -74,9 +73,9 @@ absl::Status DirectAllToAll(Transport& transport, ConstElements in,
                             std::span<const size_t> receive_counts, size_t segment_bytes) {
   const int world = transport.world();
   const int rank = transport.rank();
-  const std::vector<Piece> to = PartsOf(send_counts);
-  const std::vector<Piece> from = PartsOf(receive_counts);
-  std::vector<Receipt> receipts;
+  const auto to = PartsOf(send_counts, &transport.workspace());
+  const auto from = PartsOf(receive_counts, &transport.workspace());
+  Receipts receipts(&transport.workspace());
   for (int step = 1; step < world; ++step) {
     const int source = RingRank(rank, -step, world);
     const Piece& part = from[static_cast<size_t>(source)];

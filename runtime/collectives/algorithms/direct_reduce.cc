@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <cstring>
 #include <iterator>
-#include <vector>
 
 #include "common/status.h"
 #include "runtime/collectives/algorithms/interleave.h"
 #include "runtime/collectives/algorithms/transfer.h"
 #include "runtime/collectives/pieces.h"
+#include "runtime/collectives/timeline.h"
 
 namespace ringmaster::collectives {
 namespace {
@@ -36,10 +36,14 @@ SliceReduction::SliceReduction(Transport& transport, std::span<const int> ranks,
       slices_(slices),
       out_(out),
       segment_bytes_(segment_bytes),
-      me_(PlaceOf(transport.rank(), ranks)) {
+      me_(PlaceOf(transport.rank(), ranks)),
+      pieces_(&transport.workspace()),
+      sums_(&transport.workspace()) {
   if (!owns_slice()) return;
-  std::ranges::copy(PiecesOf(slices_[me_], PieceElements(in.element_bytes(), segment_bytes)),
-                    std::back_inserter(pieces_));
+  const auto pieces = PiecesOf(slices_[me_], PieceElements(in.element_bytes(), segment_bytes));
+  pieces_.reserve(pieces.size());
+  std::ranges::copy(pieces, std::back_inserter(pieces_));
+  sums_.reserve(pieces_.size());
 }
 
 // Everybody begins with the next one, so that no rank is everybody's target at once.
@@ -80,8 +84,7 @@ absl::Status SliceReduction::Finish() {
 }
 
 void SpreadSlices(Transport& transport, std::span<const int> ranks, Elements data,
-                  std::span<const Piece> slices, size_t segment_bytes,
-                  std::vector<Receipt>* receipts) {
+                  std::span<const Piece> slices, size_t segment_bytes, Receipts* receipts) {
   const size_t places = ranks.size();
   const size_t me = PlaceOf(transport.rank(), ranks);
   for (size_t step = 1; step < places; ++step) {
@@ -99,6 +102,7 @@ absl::Status DirectAllreduce(Transport& transport, const Combiner& combine, Cons
   const int me = transport.rank();
   const auto send = [&](int to, Piece piece) { transport.PostSend(to, Part(in, piece).bytes()); };
   const auto sum = [&](Piece piece) -> absl::Status {
+    const Phase phase("combine slice");
     const Elements result = Part(out, piece);
     for (int i = 1; i < world; ++i) {
       const auto left = i == 1 ? Part(in, piece) : ConstElements(result);
@@ -108,9 +112,8 @@ absl::Status DirectAllreduce(Transport& transport, const Combiner& combine, Cons
     return absl::OkStatus();
   };
   const auto bytes_of = [&](Piece piece) { return Part(out, piece).bytes(); };
-  std::vector<Receipt> receipts;
   return SumAndSpread(transport, in.count(), PieceElements(in.element_bytes(), segment_bytes), send,
-                      sum, bytes_of, &receipts);
+                      sum, bytes_of);
 }
 
 }  // namespace ringmaster::collectives

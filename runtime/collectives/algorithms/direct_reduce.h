@@ -5,6 +5,7 @@
 #define RINGMASTER_RUNTIME_COLLECTIVES_ALGORITHMS_DIRECT_REDUCE_H_
 
 #include <cstddef>
+#include <memory_resource>
 #include <span>
 #include <vector>
 
@@ -45,16 +46,15 @@ class SliceReduction {
   const std::span<const Piece> slices_;
   const Elements out_;
   const size_t segment_bytes_;
-  const size_t me_;            // this rank's place
-  std::vector<Piece> pieces_;  // of its slice
-  std::vector<Receipt> sums_;  // so far, by piece
+  const size_t me_;                 // this rank's place
+  std::pmr::vector<Piece> pieces_;  // of its slice
+  Receipts sums_;                   // so far, by piece
 };
 
 // Each of `ranks` gets all slices of `data`, slice s from ranks[s]. Posts all of it; the receipts
 // are added to `receipts`.
 void SpreadSlices(Transport& transport, std::span<const int> ranks, Elements data,
-                  std::span<const Piece> slices, size_t segment_bytes,
-                  std::vector<Receipt>* receipts);
+                  std::span<const Piece> slices, size_t segment_bytes, Receipts* receipts);
 
 // out = every rank's `in` combined as by these two, the second beginning while the first goes
 // on: 2n(W-1)/W bytes out of each rank, over W-1 connections.

@@ -70,8 +70,7 @@ absl::Status DirectSum<T>::RunSteps(Context& run, size_t segment_bytes) {
   } else {
     const auto add = [&](Piece piece) { return AddPiece(run, piece); };
     const auto bytes_of = [&](Piece piece) { return WritableBytesOf(run.out, piece); };
-    RM_RETURN_IF_ERROR(
-        SumAndSpread(transport, run.out.size(), largest, send, add, bytes_of, &receipts_));
+    RM_RETURN_IF_ERROR(SumAndSpread(transport, run.out.size(), largest, send, add, bytes_of));
   }
   return Agree(run);  // also a rank that has added nothing
 }
@@ -79,15 +78,15 @@ absl::Status DirectSum<T>::RunSteps(Context& run, size_t segment_bytes) {
 // In step i to rank r+i, so that no rank is everybody's target at once.
 template <typename T>
 void DirectSum<T>::TellOwnership(Context& run) {
+  rows_.clear();
+  if (run.mine.knows_owners) return;
   const int world = run.transport.world();
   const int rank = run.transport.rank();
-  rows_.clear();
-  ownership_.Reset(world, run.mine.shards);
-  ownership_.Set(rank, run.mine.owned);
+  Ownership& owners = run.mine.owners;
   for (int step = 1; step < world; ++step) {
     const int from = RingRank(rank, -step, world);
-    run.transport.PostSend(RingRank(rank, step, world), ownership_.bits(rank));
-    rows_.push_back(run.transport.PostReceive(from, ownership_.bits(from)));
+    run.transport.PostSend(RingRank(rank, step, world), owners.bits(rank));
+    rows_.push_back(run.transport.PostReceive(from, owners.bits(from)));
   }
 }
 
@@ -95,12 +94,15 @@ void DirectSum<T>::TellOwnership(Context& run) {
 template <typename T>
 absl::Status DirectSum<T>::Agree(Context& run) {
   if (std::exchange(run.is_agreed, true)) return absl::OkStatus();
-  const Phase phase("exchange ownership");
-  RM_RETURN_IF_ERROR(WaitForAll(run.transport, rows_));
+  if (!run.mine.knows_owners) {
+    const Phase phase("exchange ownership");
+    RM_RETURN_IF_ERROR(WaitForAll(run.transport, rows_));
+  }
   const int rank = run.transport.rank();
-  if (plan_ && plan_->rank == rank && plan_->ownership == ownership_) return absl::OkStatus();
-  RM_RETURN_IF_ERROR(ownership_.Check());
-  plan_ = {ownership_, rank, ScheduleFor(ownership_, run.mine.order, rank, kCombines<T>)};
+  const Ownership& owners = run.mine.owners;
+  if (plan_ && plan_->rank == rank && plan_->ownership == owners) return absl::OkStatus();
+  RM_RETURN_IF_ERROR(owners.Check());
+  plan_ = {owners, rank, ScheduleFor(owners, run.mine.order, rank, kCombines<T>)};
   return absl::OkStatus();
 }
 

@@ -1,8 +1,9 @@
 // The direct schedule of the ordered sum: rank r owns the r-th slice of the vector, receives every
 // rank's nodes for it, adds them in the tree's order, and sends the sum to all.
 //
-// Each rank first says which shards it has (a bit per shard), so that everybody knows which nodes
-// come, and a shard that is missing or there twice is found before anything is added. Slices are
+// Unless it is known from a sum before, each rank first says which shards it has (a bit per shard),
+// so that everybody knows which nodes come, and a shard that is missing or there twice is found
+// before anything is added. Slices are
 // worked through in pieces, of which the sums come back while further ones go (interleave.h), and
 // nodes are combined as they arrive wherever the tree's order lets them (sum_schedule.h). Bytes out
 // of each rank, for n bytes, W ranks and ranges aligned to the tree: 2n(W-1)/W, as a ring; in two
@@ -33,7 +34,8 @@ template <typename T>
 class DirectSum {
  public:
   // One run. The transport is inside an operation; blocking and errors as Transport's.
-  // kFailedPrecondition: the ranks together do not have each shard exactly once.
+  // Tells `mine.owners` who has which shards. kFailedPrecondition: the ranks together do not have
+  // each shard exactly once.
   absl::Status Run(Transport& transport, const Contribution<T>& mine, std::span<T> out,
                    size_t segment_bytes);
 
@@ -62,9 +64,7 @@ class DirectSum {
 
   std::optional<Plan> plan_;
   // Of the run in progress; members for their memory.
-  Ownership ownership_;
-  std::vector<Receipt> rows_;  // of the others' shards, until all are here
-  std::vector<Receipt> receipts_;
+  std::vector<Receipt> rows_;                    // of the others' shards, until all are here
   std::vector<std::optional<Receipt>> awaited_;  // of a piece: the result's, then the scratch's
   std::vector<std::unique_ptr<T[]>> scratch_;    // for sums on their way, each of a piece
   size_t scratch_elements_ = 0;

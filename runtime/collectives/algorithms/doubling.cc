@@ -24,6 +24,9 @@ void ForMessages(size_t bytes, size_t largest, const Post& post) {
   } while (at < bytes);
 }
 
+// What a result of its own may take of the workspace, which the round keeps.
+constexpr size_t kKeptBytes = 256 * 1024;
+
 // The values of a rank from step to step. A result goes to `out`, unless that is still being sent:
 // then it needs a place of its own, as what is sent must stay until the end.
 class Results {
@@ -43,11 +46,7 @@ class Results {
   // Who has the lower place is on the left, so that both sides of an exchange get the same bits.
   absl::Status CombineWith(Transport& transport, int peer, bool peer_is_left,
                            const Combiner& combine) {
-    std::span<std::byte> into = out_;
-    if (out_is_sent_) {
-      kept_.push_back(std::make_unique_for_overwrite<std::byte[]>(out_.size()));
-      into = {kept_.back().get(), out_.size()};
-    }
+    const std::span<std::byte> into = out_is_sent_ ? OwnPlace(transport) : out_;
     Receipt last;
     ForMessages(values_.size(), largest_, [&](size_t at, size_t size) {
       last = transport.PostCombine(
@@ -58,18 +57,26 @@ class Results {
   }
 
   absl::Status Deliver(Transport& transport) {
-    if (kept_.empty()) return absl::OkStatus();
+    if (values_.data() == out_.data()) return absl::OkStatus();
     RM_RETURN_IF_ERROR(transport.Finish());
     if (!out_.empty()) std::memcpy(out_.data(), values_.data(), out_.size());
     return absl::OkStatus();
   }
 
  private:
+  std::span<std::byte> OwnPlace(Transport& transport) {
+    const size_t size = out_.size();
+    if (size <= kKeptBytes)
+      return {static_cast<std::byte*>(transport.workspace().allocate(size)), size};
+    large_.push_back(std::make_unique_for_overwrite<std::byte[]>(size));
+    return {large_.back().get(), size};
+  }
+
   std::span<const std::byte> values_;
   const std::span<std::byte> out_;
   const size_t largest_;  // message
   bool out_is_sent_ = false;
-  std::vector<std::unique_ptr<std::byte[]>> kept_;
+  std::vector<std::unique_ptr<std::byte[]>> large_;
 };
 
 }  // namespace

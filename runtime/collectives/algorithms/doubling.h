@@ -16,8 +16,8 @@ namespace ringmaster::collectives {
 // is no power of two, the ranks beyond one lend their values to a neighbour first and get the
 // result from it at the end. (Thakur, Rabenseifner and Gropp, "Optimization of collective
 // communication operations in MPICH", 2005.) At least two ranks. Where the transport does not copy
-// what it is to send, memory for a result of each step; calls Finish then. What is longer than
-// `largest_message` goes in several, on every rank the same; tests set it low.
+// what it is to send, a place in its workspace for a result of each step; calls Finish then. What
+// is longer than `largest_message` goes in several, on every rank the same; tests set it low.
 absl::Status DoublingAllreduce(Transport& transport, const Combiner& combine, ConstElements in,
                                Elements out, size_t largest_message = kMaxDataBytes);
 

@@ -1,7 +1,5 @@
 #include "runtime/collectives/algorithms/halving_doubling.h"
 
-#include <vector>
-
 #include "common/status.h"
 #include "runtime/collectives/algorithms/places.h"
 #include "runtime/collectives/algorithms/transfer.h"
@@ -13,13 +11,13 @@ namespace {
 
 absl::Status Combine(Transport& transport, int from, const Combiner& combine, ConstElements mine,
                      Elements into, size_t segment_bytes) {
-  std::vector<Receipt> receipts;
+  Receipts receipts(&transport.workspace());
   CombinePieces(transport, from, combine, mine, into, segment_bytes, &receipts);
   return WaitForAll(transport, receipts);
 }
 
 absl::Status Receive(Transport& transport, int from, Elements into, size_t segment_bytes) {
-  std::vector<Receipt> receipts;
+  Receipts receipts(&transport.workspace());
   ReceivePieces(transport, from, into, segment_bytes, &receipts);
   return WaitForAll(transport, receipts);
 }
@@ -52,7 +50,7 @@ absl::Status HalvingDoublingAllreduce(Transport& transport, const Combiner& comb
     RM_RETURN_IF_ERROR(Combine(transport, rank - 1, combine, in, out, segment_bytes));
     values = out;
   }
-  std::vector<Swap> swaps;
+  std::pmr::vector<Swap> swaps(&transport.workspace());
   Piece mine{0, in.count()};
   for (int step = 1; step < where.places; step *= 2) {
     const Phase phase("halve");

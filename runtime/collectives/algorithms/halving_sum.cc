@@ -13,15 +13,16 @@ namespace ringmaster::collectives {
 template <typename T>
 absl::Status HalvingSum<T>::Run(Transport& transport, const Contribution<T>& mine, std::span<T> out,
                                 size_t segment_bytes) {
-  Context run{transport, mine, out, PieceElements(sizeof(T), segment_bytes), false, {}};
-  // What is queued lies in the run's memory, so the operation ends here, well or badly.
+  Context run{transport, mine, out, PieceElements(sizeof(T), segment_bytes)};
+  // What is queued lies in `out` and in this object, which the next run uses again, so the
+  // operation ends here, well or badly.
   const absl::Status status = RunSteps(run);
   return status.ok() ? transport.Finish() : transport.Fail({status, -1});
 }
 
 template <typename T>
 absl::Status HalvingSum<T>::RunSteps(Context& run) {
-  RM_RETURN_IF_ERROR(ExchangeOwnership(run));
+  if (!run.mine.knows_owners) RM_RETURN_IF_ERROR(ExchangeOwnership(run));
   RM_RETURN_IF_ERROR(MakePlan(run));
   const int rank = run.transport.rank();
   const std::vector<ShardRange>& own = plan_->cover[static_cast<size_t>(rank)];
@@ -33,7 +34,7 @@ absl::Status HalvingSum<T>::RunSteps(Context& run) {
     if (TakesPart(run, step)) RM_RETURN_IF_ERROR(Add(run, step));
   }
   // Where one rank has all shards there are no steps, and it has the sum already.
-  if (const Held root = HeldOf({0, run.mine.shards}); steps.empty() && root.values != nullptr)
+  if (const Held root = HeldOf({0, run.mine.shards()}); steps.empty() && root.values != nullptr)
     std::copy_n(root.values, run.out.size(), run.out.data());
   for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
     if (TakesPart(run, *step)) RM_RETURN_IF_ERROR(Spread(run, *step));
@@ -65,12 +66,11 @@ absl::Status HalvingSum<T>::ExchangeOwnership(Context& run) {
   Transport& transport = run.transport;
   const int world = transport.world();
   const int rank = transport.rank();
-  ownership_.Reset(world, run.mine.shards);
-  ownership_.Set(rank, run.mine.owned);
-  const size_t row = ownership_.bits(rank).size();
+  Ownership& owners = run.mine.owners;
+  const size_t row = owners.bits(rank).size();
   rows_.resize(row * static_cast<size_t>(world));
   const std::span rows(rows_);
-  std::copy_n(ownership_.bits(rank).begin(), row, rows.begin());
+  std::ranges::copy(owners.bits(rank), rows.begin());
   for (int known = 1; known < world; known *= 2) transport.Connect(RingRank(rank, -known, world));
   for (int known = 1; known < world; known *= 2) {
     const size_t bytes = row * static_cast<size_t>(std::min(known, world - known));
@@ -80,7 +80,7 @@ absl::Status HalvingSum<T>::ExchangeOwnership(Context& run) {
   }
   for (int i = 1; i < world; ++i) {
     const int peer = RingRank(rank, i, world);
-    std::copy_n(&rows[row * static_cast<size_t>(i)], row, ownership_.bits(peer).begin());
+    std::copy_n(&rows[row * static_cast<size_t>(i)], row, owners.bits(peer).begin());
   }
   return transport.Finish();  // the rows are sent from until then
 }
@@ -88,15 +88,15 @@ absl::Status HalvingSum<T>::ExchangeOwnership(Context& run) {
 template <typename T>
 absl::Status HalvingSum<T>::MakePlan(const Context& run) {
   const size_t elements = run.out.size();
-  if (plan_ && plan_->ownership == ownership_ && plan_->elements == elements)
-    return absl::OkStatus();
-  RM_RETURN_IF_ERROR(ownership_.Check());
-  Plan plan{ownership_, elements, {}, {}, {}, {}};
-  for (int rank = 0; rank < ownership_.world(); ++rank) {
-    plan.cover.push_back(CoveringNodes(run.mine.shards, ownership_.ShardsOf(rank)));
+  const Ownership& owners = run.mine.owners;
+  if (plan_ && plan_->ownership == owners && plan_->elements == elements) return absl::OkStatus();
+  RM_RETURN_IF_ERROR(owners.Check());
+  Plan plan{owners, elements, {}, {}, {}, {}};
+  for (int rank = 0; rank < owners.world(); ++rank) {
+    plan.cover.push_back(CoveringNodes(owners.shards(), owners.ShardsOf(rank)));
     (plan.cover.back().empty() ? plan.idle : plan.owners).push_back(rank);
   }
-  plan.steps = HalvingPlan(run.mine.shards, plan.cover, elements);
+  plan.steps = HalvingPlan(owners.shards(), plan.cover, elements);
   plan_ = std::move(plan);
   return absl::OkStatus();
 }
@@ -122,12 +122,14 @@ typename HalvingSum<T>::Held HalvingSum<T>::HeldOf(const ShardRange& node) const
 template <typename T>
 T* HalvingSum<T>::PlaceFor(Context& run, const ShardRange& node, const Held& left,
                            const Held& right) {
-  if (node == ShardRange{0, run.mine.shards}) return run.out.data();
+  if (node == ShardRange{0, run.mine.shards()}) return run.out.data();
   if (left.sum != nullptr) return left.sum;
   if (right.sum != nullptr) return right.sum;
   if (!std::exchange(run.out_is_taken, true)) return run.out.data();
-  run.buffers.emplace_back(run.out.size());
-  return run.buffers.back().data();
+  if (run.buffers_taken == buffers_.size()) buffers_.emplace_back();
+  std::vector<T>& buffer = buffers_[run.buffers_taken++];
+  buffer.resize(run.out.size());
+  return buffer.data();
 }
 
 template <typename T>

@@ -8,8 +8,8 @@
 // swaps backwards spread it. For W a power of two and ranges aligned to the tree this is recursive
 // halving and doubling, nearest neighbours first: 2n(W-1)/W bytes out of each rank, as a ring, in 2
 // log2(W) steps and messages; other ranges are cut into more, smaller parts. Before it begins, the
-// ranks tell one another in log2(W) steps who has which shards. (Rabenseifner 1997, with the tree
-// in place of the ranks' order; Bruck et al. 1997 for the exchange.)
+// ranks tell one another in log2(W) steps who has which shards, unless they know. (Rabenseifner
+// 1997, with the tree in place of the ranks' order; Bruck et al. 1997 for the exchange.)
 //
 // Additions are those of the tree, so the bits are the direct schedule's (direct_sum.h).
 #ifndef RINGMASTER_RUNTIME_COLLECTIVES_ALGORITHMS_HALVING_SUM_H_
@@ -63,7 +63,8 @@ template <typename T>
 class HalvingSum {
  public:
   // One run. The transport is inside an operation; blocking and errors as Transport's.
-  // kFailedPrecondition: the ranks together do not have each shard exactly once.
+  // Tells `mine.owners` who has which shards. kFailedPrecondition: the ranks together do not have
+  // each shard exactly once.
   absl::Status Run(Transport& transport, const Contribution<T>& mine, std::span<T> out,
                    size_t segment_bytes);
 
@@ -99,8 +100,8 @@ class HalvingSum {
     const Contribution<T>& mine;
     const std::span<T> out;
     const size_t segment_elements;
-    bool out_is_taken = false;            // by the sum of some node
-    std::vector<std::vector<T>> buffers;  // for sums while `out` is taken: too large to be kept
+    bool out_is_taken = false;  // by the sum of some node
+    size_t buffers_taken = 0;   // the first of buffers_
   };
 
   absl::Status RunSteps(Context& run);
@@ -108,7 +109,7 @@ class HalvingSum {
   absl::Status MakePlan(const Context& run);
   static bool TakesPart(const Context& run, const NodeStep& step);
   Held HeldOf(const ShardRange& node) const;
-  static T* PlaceFor(Context& run, const ShardRange& node, const Held& left, const Held& right);
+  T* PlaceFor(Context& run, const ShardRange& node, const Held& left, const Held& right);
   absl::Status Add(Context& run, const NodeStep& step);
   absl::Status AddReceived(Context& run, const NodeStep& step, const Held& left, const Held& right,
                            T* sum);
@@ -120,12 +121,12 @@ class HalvingSum {
 
   std::optional<Plan> plan_;
   // Of the run in progress; members for their memory.
-  Ownership ownership_;
   std::vector<std::byte> rows_;  // of the ownership, from this rank on
   std::vector<std::pair<ShardRange, Held>> held_;
   std::vector<Incoming> incoming_;
   std::vector<Receipt> receipts_;
   std::array<std::vector<T>, 2> scratch_;  // what came and is not added yet
+  std::vector<std::vector<T>> buffers_;    // for sums while `out` is taken, each of its length
 };
 
 }  // namespace ringmaster::collectives

@@ -6,12 +6,12 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "common/status.h"
 #include "runtime/collectives/algorithms/transfer.h"
 #include "runtime/collectives/pieces.h"
+#include "runtime/collectives/timeline.h"
 #include "runtime/collectives/transport/transport.h"
 
 namespace ringmaster::collectives {
@@ -25,11 +25,10 @@ namespace ringmaster::collectives {
 // On each link the messages are: those of piece i of the target's slice, then sum i - kAhead of the
 // sender's. A sum is sent when its piece of all ranks has been combined, so what is received into a
 // place where this rank's own values were comes after these have been sent. Inside an operation of
-// the transport; returns when every sum is here. `receipts` is memory to work in, whatever is in
-// it. Blocking and errors as Transport's.
+// the transport; returns when every sum is here. Blocking and errors as Transport's.
 template <typename Send, typename Sum, typename BytesOf>
 absl::Status SumAndSpread(Transport& transport, size_t count, size_t largest, const Send& send,
-                          const Sum& sum, const BytesOf& bytes_of, std::vector<Receipt>* receipts) {
+                          const Sum& sum, const BytesOf& bytes_of) {
   constexpr size_t kAhead = 2;
   const int world = transport.world();
   const int me = transport.rank();
@@ -40,7 +39,8 @@ absl::Status SumAndSpread(Transport& transport, size_t count, size_t largest, co
     return {slice.offset + at, std::min(largest, slice.count - at)};
   };
   const size_t pieces = (SliceOf(count, world, 0).count + largest - 1) / largest;
-  receipts->clear();
+  Receipts receipts(&transport.workspace());
+  receipts.reserve(pieces * static_cast<size_t>(world - 1));
   for (size_t step = 0; step < pieces + 2 * kAhead; ++step) {
     for (int i = 1; i < world; ++i) {
       const int to = RingRank(me, i, world);
@@ -53,10 +53,11 @@ absl::Status SumAndSpread(Transport& transport, size_t count, size_t largest, co
     for (int i = 1; i < world; ++i) {
       const int from = RingRank(me, -i, world);
       if (const Piece piece = piece_of(from, step, 2 * kAhead); piece.count > 0)
-        receipts->push_back(transport.PostReceive(from, bytes_of(piece)));
+        receipts.push_back(transport.PostReceive(from, bytes_of(piece)));
     }
   }
-  return WaitForAll(transport, *receipts);
+  const Phase phase("gather slices");
+  return WaitForAll(transport, receipts);
 }
 
 }  // namespace ringmaster::collectives

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "runtime/collectives/operation.h"
+
 namespace ringmaster::collectives {
 
 void Ownership::Reset(int world, int shards) {
@@ -11,20 +13,26 @@ void Ownership::Reset(int world, int shards) {
   bits_.assign(static_cast<size_t>(world) * row_bytes_, std::byte{});
 }
 
-void Ownership::Set(int rank, const std::vector<bool>& owned) {
-  for (size_t shard = 0; shard < owned.size(); ++shard) {
-    if (owned[shard]) bits(rank)[shard / 8] |= std::byte{1} << (shard % 8);
-  }
+void Ownership::Give(int rank, int shard) {
+  const auto at = static_cast<size_t>(shard);
+  bits(rank)[at / 8] |= std::byte{1} << (at % 8);
+}
+
+bool Ownership::Has(int rank, int shard) const {
+  const auto at = static_cast<size_t>(shard);
+  return (bits(rank)[at / 8] & (std::byte{1} << (at % 8))) != std::byte{0};
 }
 
 std::span<std::byte> Ownership::bits(int rank) {
   return std::span(bits_).subspan(static_cast<size_t>(rank) * row_bytes_, row_bytes_);
 }
 
-bool Ownership::Has(int rank, int shard) const {
-  const auto at = static_cast<size_t>(shard);
-  const std::byte byte = bits_[static_cast<size_t>(rank) * row_bytes_ + at / 8];
-  return (byte & (std::byte{1} << (at % 8))) != std::byte{0};
+std::span<const std::byte> Ownership::bits(int rank) const {
+  return std::span(bits_).subspan(static_cast<size_t>(rank) * row_bytes_, row_bytes_);
+}
+
+uint64_t Ownership::digest() const {
+  return Digest(bits_.data(), bits_.size());
 }
 
 std::vector<int> Ownership::ShardsOf(int rank) const {

@@ -3,6 +3,7 @@
 #define RINGMASTER_RUNTIME_COLLECTIVES_ALGORITHMS_OWNERSHIP_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <vector>
 
@@ -22,11 +23,15 @@ class Ownership {
   int shards() const { return shards_; }
   int world() const { return world_; }
 
-  // The shards of one rank; `owned` by shard.
-  void Set(int rank, const std::vector<bool>& owned);
+  void Give(int rank, int shard);
+  bool Has(int rank, int shard) const;
 
   // The bits of one rank, to be sent or received into; as long for each.
   std::span<std::byte> bits(int rank);
+  std::span<const std::byte> bits(int rank) const;
+
+  // Of all bits: the same on ranks that know of the same owners.
+  uint64_t digest() const;
 
   // Increasing.
   std::vector<int> ShardsOf(int rank) const;
@@ -37,8 +42,6 @@ class Ownership {
   bool operator==(const Ownership&) const = default;
 
  private:
-  bool Has(int rank, int shard) const;
-
   int world_ = 0;
   int shards_ = 0;
   size_t row_bytes_ = 0;

@@ -1,13 +1,14 @@
 // Some of a transport's ranks as if they were all: for an algorithm that is one phase of another.
 //
 // A view of an operation that has begun: rank i of the view is ranks[i]. It owns nothing; the
-// transport must outlive it. Errors, deadlines and the operation's end are the transport's own.
+// transport and the list must outlive it. Errors, deadlines and the operation's end are the
+// transport's own.
 #ifndef RINGMASTER_RUNTIME_COLLECTIVES_ALGORITHMS_RANK_VIEW_H_
 #define RINGMASTER_RUNTIME_COLLECTIVES_ALGORITHMS_RANK_VIEW_H_
 
 #include <algorithm>
+#include <span>
 #include <utility>
-#include <vector>
 
 #include "common/check.h"
 #include "runtime/collectives/transport/transport.h"
@@ -17,8 +18,8 @@ namespace ringmaster::collectives {
 class RankView final : public Transport {
  public:
   // `ranks` contains the transport's own.
-  RankView(Transport& transport, std::vector<int> ranks)
-      : transport_(transport), ranks_(std::move(ranks)) {
+  RankView(Transport& transport, std::span<const int> ranks)
+      : transport_(transport), ranks_(ranks) {
     const auto self = std::find(ranks_.begin(), ranks_.end(), transport_.rank());
     RM_CHECK(self != ranks_.end(), "a view without the rank itself");
     rank_ = static_cast<int>(self - ranks_.begin());
@@ -27,6 +28,7 @@ class RankView final : public Transport {
   int rank() const override { return rank_; }
   int world() const override { return static_cast<int>(ranks_.size()); }
   uint64_t round() const override { return transport_.round(); }
+  Workspace& workspace() override { return transport_.workspace(); }
   int RoundRankOf(int rank) const override { return transport_.RoundRankOf(Of(rank)); }
   absl::Status Begin(const Operation& operation, const Scope& scope) override {
     return transport_.Begin(operation, scope);
@@ -55,7 +57,7 @@ class RankView final : public Transport {
   int Of(int peer) const { return ranks_[static_cast<size_t>(peer)]; }
 
   Transport& transport_;
-  const std::vector<int> ranks_;
+  const std::span<const int> ranks_;
   int rank_ = 0;
 };
 

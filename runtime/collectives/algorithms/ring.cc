@@ -13,12 +13,13 @@ namespace {
 
 // Receives each of `incoming` from the rank before, in order, and passes the first `forward` of
 // them on.
-absl::Status Relay(Transport& transport, const std::vector<std::span<std::byte>>& incoming,
+absl::Status Relay(Transport& transport, std::span<const std::span<std::byte>> incoming,
                    size_t forward) {
   const Phase phase("pass around");
   const int next = RingRank(transport.rank(), 1, transport.world());
   const int previous = RingRank(transport.rank(), -1, transport.world());
-  std::vector<Receipt> receipts;
+  Receipts receipts(&transport.workspace());
+  receipts.reserve(incoming.size());
   for (const std::span<std::byte> piece : incoming)
     receipts.push_back(transport.PostReceive(previous, piece));
   for (size_t i = 0; i < incoming.size(); ++i) {
@@ -32,6 +33,14 @@ size_t SegmentElements(ConstElements elements, size_t segment_bytes) {
   return std::max<size_t>(1, segment_bytes / elements.element_bytes());
 }
 
+// Of all steps of a ring, in each of which a rank receives pieces_of(step).
+template <typename PiecesOfStep>
+size_t CountPieces(int world, const PiecesOfStep& pieces_of) {
+  size_t count = 0;
+  for (int step = 1; step < world; ++step) count += pieces_of(step).size();
+  return count;
+}
+
 // W-1 steps: each rank sends chunk `first`; receives the partial result of the chunk before,
 // combines it with its own values and sends that on, and so with the one before, ...: after them it
 // holds the whole result of chunk first + 1 (counted around). Passes that on too if `pass_on`.
@@ -43,16 +52,20 @@ absl::Status ReduceAround(Transport& transport, const Combiner& combine, ConstEl
   const int next = RingRank(transport.rank(), 1, world);
   const int previous = RingRank(transport.rank(), -1, world);
   const size_t segment = SegmentElements(in, segment_bytes);
-  const auto pieces_of = [&](int chunk) {
-    return PiecesOf(chunks[static_cast<size_t>(RingRank(chunk, 0, world))], segment);
+  // What comes in a step; in step 0 what this rank begins with.
+  const auto pieces_of = [&](int step) {
+    return PiecesOf(chunks[static_cast<size_t>(RingRank(first, -step, world))], segment);
   };
   transport.Connect(next);
-  std::vector<Elements> results;
-  std::vector<Receipt> receipts;
+  const size_t pieces = CountPieces(world, pieces_of);
+  std::pmr::vector<Elements> results(&transport.workspace());
+  results.reserve(pieces);
+  Receipts receipts(&transport.workspace());
+  receipts.reserve(pieces);
   size_t forward = 0;  // all but the results of the last chunk
   for (int step = 1; step < world; ++step) {
     forward = results.size();
-    for (const Piece& piece : pieces_of(first - step)) {
+    for (const Piece& piece : pieces_of(step)) {
       const Elements result = work.Slice(piece.offset, piece.count);
       const ConstElements mine = in.Slice(piece.offset, piece.count);
       results.push_back(result);
@@ -60,7 +73,7 @@ absl::Status ReduceAround(Transport& transport, const Combiner& combine, ConstEl
     }
   }
   if (pass_on) forward = results.size();
-  for (const Piece& piece : pieces_of(first))
+  for (const Piece& piece : pieces_of(0))
     transport.PostSend(next, in.Slice(piece.offset, piece.count).bytes());
   for (size_t i = 0; i < results.size(); ++i) {
     RM_RETURN_IF_ERROR(transport.Wait(receipts[i]));
@@ -81,16 +94,21 @@ absl::Status RingAllreduce(Transport& transport, const Combiner& combine, ConstE
                            Elements out, size_t segment_bytes) {
   const int world = transport.world();
   const int rank = transport.rank();
-  std::vector<Piece> chunks;
+  std::pmr::vector<Piece> chunks(&transport.workspace());
+  chunks.reserve(static_cast<size_t>(world));
   for (int chunk = 0; chunk < world; ++chunk) chunks.push_back(SliceOf(in.count(), world, chunk));
   RM_RETURN_IF_ERROR(
       ReduceAround(transport, combine, in, chunks, rank, /*pass_on=*/true, out, segment_bytes));
-  std::vector<std::span<std::byte>> whole;
+  const auto pieces_of = [&](int step) {
+    const Piece& chunk = chunks[static_cast<size_t>(RingRank(rank, 1 - step, world))];
+    return PiecesOf(chunk, SegmentElements(in, segment_bytes));
+  };
+  std::pmr::vector<std::span<std::byte>> whole(&transport.workspace());
+  whole.reserve(CountPieces(world, pieces_of));
   size_t forward = 0;
-  for (int step = 0; step < world - 1; ++step) {
-    if (step == world - 2) forward = whole.size();
-    const Piece& chunk = chunks[static_cast<size_t>(RingRank(rank - step, 0, world))];
-    for (const Piece& piece : PiecesOf(chunk, SegmentElements(in, segment_bytes)))
+  for (int step = 1; step < world; ++step) {
+    if (step == world - 1) forward = whole.size();
+    for (const Piece& piece : pieces_of(step))
       whole.push_back(out.Slice(piece.offset, piece.count).bytes());
   }
   return Relay(transport, whole, forward);
@@ -107,24 +125,25 @@ absl::Status RingAllgather(Transport& transport, std::span<const std::byte> mine
                            size_t segment_bytes) {
   const int world = transport.world();
   const int rank = transport.rank();
-  std::vector<size_t> offsets(part_bytes.size(), 0);
+  std::pmr::vector<size_t> offsets(part_bytes.size(), 0, &transport.workspace());
   for (size_t r = 1; r < offsets.size(); ++r) offsets[r] = offsets[r - 1] + part_bytes[r - 1];
   if (!mine.empty()) std::memmove(&out[offsets[rank]], mine.data(), mine.size());
   if (world == 1) return absl::OkStatus();
 
-  const auto part = [&](int index) {
-    const int r = RingRank(index, 0, world);
+  const auto pieces_of = [&](int step) {
+    const int r = RingRank(rank, -step, world);
     return PiecesOf({offsets[r], part_bytes[r]}, segment_bytes);
   };
-  std::vector<std::span<std::byte>> incoming;
+  std::pmr::vector<std::span<std::byte>> incoming(&transport.workspace());
+  incoming.reserve(CountPieces(world, pieces_of));
   size_t forward = 0;
-  for (int step = 0; step < world - 1; ++step) {
-    if (step == world - 2) forward = incoming.size();
-    for (const Piece& piece : part(rank - step - 1))
+  for (int step = 1; step < world; ++step) {
+    if (step == world - 1) forward = incoming.size();
+    for (const Piece& piece : pieces_of(step))
       incoming.push_back(out.subspan(piece.offset, piece.count));
   }
   transport.Connect(RingRank(rank, 1, world));
-  for (const Piece& piece : part(rank)) {
+  for (const Piece& piece : pieces_of(0)) {
     transport.PostSend(RingRank(rank, 1, world), out.subspan(piece.offset, piece.count));
   }
   return Relay(transport, incoming, forward);

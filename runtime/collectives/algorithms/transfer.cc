@@ -18,14 +18,14 @@ void SendPieces(Transport& transport, int to, ConstElements from, size_t segment
 }
 
 void ReceivePieces(Transport& transport, int from, Elements into, size_t segment_bytes,
-                   std::vector<Receipt>* receipts) {
+                   Receipts* receipts) {
   const size_t largest = PieceElements(into.element_bytes(), segment_bytes);
   for (const Piece& piece : PiecesOf({0, into.count()}, largest))
     receipts->push_back(transport.PostReceive(from, into.Slice(piece.offset, piece.count).bytes()));
 }
 
 void CombinePieces(Transport& transport, int from, const Combiner& combiner, ConstElements mine,
-                   Elements into, size_t segment_bytes, std::vector<Receipt>* receipts) {
+                   Elements into, size_t segment_bytes, Receipts* receipts) {
   const size_t largest = PieceElements(into.element_bytes(), segment_bytes);
   for (const Piece& piece : PiecesOf({0, into.count()}, largest)) {
     receipts->push_back(
@@ -34,7 +34,7 @@ void CombinePieces(Transport& transport, int from, const Combiner& combiner, Con
   }
 }
 
-absl::Status WaitForAll(Transport& transport, const std::vector<Receipt>& receipts) {
+absl::Status WaitForAll(Transport& transport, std::span<const Receipt> receipts) {
   for (const Receipt& receipt : receipts) RM_RETURN_IF_ERROR(transport.Wait(receipt));
   return absl::OkStatus();
 }

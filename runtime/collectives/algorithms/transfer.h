@@ -5,7 +5,7 @@
 #define RINGMASTER_RUNTIME_COLLECTIVES_ALGORITHMS_TRANSFER_H_
 
 #include <cstddef>
-#include <vector>
+#include <span>
 
 #include "absl/status/status.h"
 #include "runtime/collectives/combine.h"
@@ -21,13 +21,13 @@ void SendPieces(Transport& transport, int to, ConstElements from, size_t segment
 
 // Posts the receives; adds their receipts to `receipts`.
 void ReceivePieces(Transport& transport, int from, Elements into, size_t segment_bytes,
-                   std::vector<Receipt>* receipts);
+                   Receipts* receipts);
 
 // The same, with what arrives combined: into = mine (reduction) theirs.
 void CombinePieces(Transport& transport, int from, const Combiner& combiner, ConstElements mine,
-                   Elements into, size_t segment_bytes, std::vector<Receipt>* receipts);
+                   Elements into, size_t segment_bytes, Receipts* receipts);
 
-absl::Status WaitForAll(Transport& transport, const std::vector<Receipt>& receipts);
+absl::Status WaitForAll(Transport& transport, std::span<const Receipt> receipts);
 
 }  // namespace ringmaster::collectives
 

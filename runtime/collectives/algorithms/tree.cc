@@ -1,7 +1,6 @@
 #include "runtime/collectives/algorithms/tree.h"
 
 #include <algorithm>
-#include <iterator>
 
 #include "common/status.h"
 #include "runtime/collectives/algorithms/transfer.h"
@@ -19,19 +18,20 @@ struct Task {
 
 // In the order in which every rank handles them: first pieces of all trees, then second ones, ...
 // Messages between two ranks come in this order where they are neighbours in several trees.
-std::vector<Task> TasksOf(std::span<const Tree> trees, ConstElements array, size_t piece_bytes) {
+std::pmr::vector<Task> TasksOf(std::span<const Tree> trees, ConstElements array, size_t piece_bytes,
+                               Workspace& workspace) {
   const size_t largest = PieceElements(array.element_bytes(), piece_bytes);
-  std::vector<std::vector<Piece>> pieces;
-  size_t most = 0;
-  for (size_t t = 0; t < trees.size(); ++t) {
-    const auto slice = SliceOf(array.count(), static_cast<int>(trees.size()), static_cast<int>(t));
-    std::ranges::copy(PiecesOf(slice, largest), std::back_inserter(pieces.emplace_back()));
-    most = std::max(most, pieces.back().size());
-  }
-  std::vector<Task> tasks;
+  const auto pieces_of = [&](size_t tree) {
+    return PiecesOf(SliceOf(array.count(), static_cast<int>(trees.size()), static_cast<int>(tree)),
+                    largest);
+  };
+  const size_t most = pieces_of(0).size();  // the first slice is the longest
+  std::pmr::vector<Task> tasks(&workspace);
+  tasks.reserve(most * trees.size());
   for (size_t i = 0; i < most; ++i) {
     for (size_t t = 0; t < trees.size(); ++t) {
-      if (i < pieces[t].size()) tasks.push_back({&trees[t], pieces[t][i]});
+      if (const auto pieces = pieces_of(t); i < pieces.size())
+        tasks.push_back({&trees[t], pieces[static_cast<ptrdiff_t>(i)]});
     }
   }
   return tasks;
@@ -58,8 +58,8 @@ absl::Status TreeBroadcast(Transport& transport, std::span<const Tree> trees, El
                            size_t piece_bytes) {
   const Phase phase("pass down");
   ConnectToAll(transport, trees);
-  const std::vector<Task> tasks = TasksOf(trees, data, piece_bytes);
-  std::vector<Receipt> receipts(tasks.size());
+  const auto tasks = TasksOf(trees, data, piece_bytes, transport.workspace());
+  Receipts receipts(tasks.size(), &transport.workspace());
   const auto bytes = [&](const Task& task) {
     return data.Slice(task.piece.offset, task.piece.count).bytes();
   };
@@ -84,7 +84,7 @@ absl::Status TreeReduce(Transport& transport, std::span<const Tree> trees, const
                         ConstElements in, Elements work, size_t piece_bytes) {
   const Phase phase("reduce up");
   ConnectToAll(transport, trees);
-  const std::vector<Task> tasks = TasksOf(trees, in, piece_bytes);
+  const auto tasks = TasksOf(trees, in, piece_bytes, transport.workspace());
   for (const auto& [tree, piece] : tasks) {
     if (tree->parent >= 0 && SendsAhead(*tree, trees))
       transport.PostSend(tree->parent, in.Slice(piece.offset, piece.count).bytes());

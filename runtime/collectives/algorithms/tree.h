@@ -6,8 +6,8 @@
 
 #include <cstddef>
 #include <span>
-#include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/status/status.h"
 #include "runtime/collectives/combine.h"
 #include "runtime/collectives/node_map.h"
@@ -15,11 +15,16 @@
 
 namespace ringmaster::collectives {
 
+// In the order in which they are sent to. As many as a rank has in a tree of 2^16 ranks take
+// nothing from the heap.
+using TreeChildren = absl::InlinedVector<int, 16>;
+
 // A rank's place in a tree.
 struct Tree {
-  int parent = -1;            // -1: it is the root
-  std::vector<int> children;  // in the order in which they are sent to
+  int parent = -1;  // -1: it is the root
+  TreeChildren children;
 };
+using Trees = absl::InlinedVector<Tree, 2>;
 
 // The binomial tree from `root`: log2(W) levels, the root has log2(W) children.
 Tree BinomialTree(int world, int root, int rank);
@@ -32,10 +37,10 @@ Tree TwoLevelTree(const NodeMap& nodes, int root, int rank);
 // leaf of the other (but for one rank), so every rank sends and receives about as much, at log2(W)
 // levels. (Sanders, Speck and Träff, "Two-tree algorithms for full bandwidth broadcast, reduction
 // and scan", 2009.) At least two ranks.
-std::vector<Tree> DoubleTree(int world, int rank);
+Trees DoubleTree(int world, int rank);
 
 // The same from `root`, which stands above the roots of two trees over the others.
-std::vector<Tree> DoubleTreeFrom(int world, int root, int rank);
+Trees DoubleTreeFrom(int world, int root, int rank);
 
 // The root's `data` to all. Where there are several trees, each serves an equal slice of it. This
 // rank's places in them; the root's is the same rank in all, or `data` is whole on each tree's

@@ -21,8 +21,8 @@ int BinaryParent(int count, int number) {
   return is_left ? number + low : number - low;
 }
 
-std::vector<int> BinaryChildren(int count, int number) {
-  std::vector<int> children;
+TreeChildren BinaryChildren(int count, int number) {
+  TreeChildren children;
   int step = (number & -number) / 2;
   if (step == 0) return children;
   children.push_back(number - step);
@@ -84,12 +84,12 @@ Tree TwoLevelTree(const NodeMap& nodes, int root, int rank) {
   return tree;
 }
 
-std::vector<Tree> DoubleTree(int world, int rank) {
+Trees DoubleTree(int world, int rank) {
   return {BinaryTree(world, 0, rank), BinaryTree(world, 1, rank)};
 }
 
-std::vector<Tree> DoubleTreeFrom(int world, int root, int rank) {
-  std::vector<Tree> trees(2);
+Trees DoubleTreeFrom(int world, int root, int rank) {
+  Trees trees(2);
   const int others = world - 1;
   if (others == 0) return trees;
   const auto rank_of = [&](int index) { return RingRank(root, 1 + index, world); };

@@ -1,8 +1,6 @@
 #include "runtime/collectives/algorithms/two_level.h"
 
 #include <algorithm>
-#include <memory>
-#include <vector>
 
 #include "common/status.h"
 #include "runtime/collectives/algorithms/direct_reduce.h"
@@ -33,12 +31,12 @@ absl::Status BetweenNodes(Transport& transport, const Method& method, const Comb
 
 // A part of the array that goes through all levels by itself.
 struct Chunk {
-  std::vector<Piece> slices;  // by place in the node
-  std::unique_ptr<SliceReduction> sum;
+  std::span<const Piece> slices;  // by place in the node
+  SliceReduction sum;
 
   absl::Status Combine() {
     const Phase phase("combine in the node");
-    return sum->Finish();
+    return sum.Finish();
   }
 };
 
@@ -53,28 +51,34 @@ absl::Status TwoLevelAllreduce(Transport& transport, const Method& method, const
   const int count = nodes.least_per_node();
   const auto place = static_cast<size_t>(std::find(inside.begin(), inside.end(), transport.rank()) -
                                          inside.begin());
-  std::vector<int> peers;  // that have this rank's slice on their nodes; none: it has none itself
+  std::pmr::memory_resource* const memory = &transport.workspace();
+  // Those that have this rank's slice on their nodes; none: it has none itself.
+  std::pmr::vector<int> peers(memory);
   if (place < static_cast<size_t>(count)) {
+    peers.reserve(static_cast<size_t>(nodes.nodes()));
     for (int node = 0; node < nodes.nodes(); ++node) peers.push_back(nodes.ranks_of(node)[place]);
   }
   const size_t largest = PieceElements(
       in.element_bytes(), TwoLevelChunkBytes(nodes.nodes(), count, method.segment_bytes));
-  std::vector<Chunk> chunks;
-  for (const Piece& piece : MessagesOf({0, in.count()}, largest)) {
-    Chunk& chunk = chunks.emplace_back();
+  const auto pieces = MessagesOf({0, in.count()}, largest);
+  std::pmr::vector<Piece> slices(memory);  // of all chunks
+  slices.reserve(pieces.size() * static_cast<size_t>(count));
+  std::pmr::vector<Chunk> chunks(memory);
+  chunks.reserve(pieces.size());
+  for (const Piece& piece : pieces) {
     for (int i = 0; i < count; ++i) {
       const Piece slice = SliceOf(piece.count, count, i);
-      chunk.slices.push_back({piece.offset + slice.offset, slice.count});
+      slices.push_back({piece.offset + slice.offset, slice.count});
     }
+    const auto own = std::span(slices).last(static_cast<size_t>(count));
+    chunks.push_back(
+        {own, SliceReduction(transport, inside, combine, in, own, out, method.segment_bytes)});
   }
-  for (Chunk& chunk : chunks)
-    chunk.sum = std::make_unique<SliceReduction>(transport, inside, combine, in, chunk.slices, out,
-                                                 method.segment_bytes);
-  chunks.front().sum->Begin();
-  std::vector<Receipt> spread;
+  chunks.front().sum.Begin();
+  Receipts spread(memory);
   for (size_t i = 0; i < chunks.size(); ++i) {
     RM_RETURN_IF_ERROR(chunks[i].Combine());
-    if (i + 1 < chunks.size()) chunks[i + 1].sum->Begin();
+    if (i + 1 < chunks.size()) chunks[i + 1].sum.Begin();
     if (peers.size() > 1) {
       RankView between(transport, peers);
       const Piece& mine = chunks[i].slices[place];

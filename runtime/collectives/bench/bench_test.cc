@@ -177,10 +177,11 @@ struct Ended {
   int code = -1;
 };
 
-Ended RunProgram(const std::string& arguments) {
+Ended RunProgram(const std::string& arguments, const std::string& environment = "") {
   const char* bin = std::getenv("RINGMASTER_BIN_DIR");
-  const std::string command = fmt::format("timeout 60 {}/ringmaster-bench-collectives {} 2>&1",
-                                          bin == nullptr ? "build/release/bin" : bin, arguments);
+  const std::string command =
+      fmt::format("{} timeout 60 {}/ringmaster-bench-collectives {} 2>&1", environment,
+                  bin == nullptr ? "build/release/bin" : bin, arguments);
   FILE* pipe = popen(command.c_str(), "r");
   Ended ended;
   char buffer[4096];
@@ -207,6 +208,15 @@ TEST(BenchProgramTest, SumsAsManyShardsAsItIsTold) {
   const Ended few = RunProgram("--op ordered-sum --ranks 3 --shards 2");
   EXPECT_NE(few.code, 0);
   EXPECT_THAT(few.output, HasSubstr("--shards: 2 are too few for 3 ranks"));
+}
+
+TEST(BenchProgramTest, UsesTheCongestionControlThatItIsToldOrSaysThatTheMachineHasNone) {
+  constexpr char kArguments[] = "--ranks 2 --transport tcp --sizes 1M:2";
+  const Ended run = RunProgram(kArguments, "RINGMASTER_TCP_CONGESTION_CONTROL=reno");
+  EXPECT_EQ(run.code, 0) << run.output;
+  const Ended refused = RunProgram(kArguments, "RINGMASTER_TCP_CONGESTION_CONTROL=hearsay");
+  EXPECT_NE(refused.code, 0);
+  EXPECT_THAT(refused.output, HasSubstr("TCP congestion control 'hearsay': this machine has none"));
 }
 
 TEST(BenchProgramTest, PrintsJson) {

@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include "common/contract.h"
+#include "common/env.h"
 #include "common/status.h"
 #include "runtime/collectives/bench/hosts.h"
 #include "runtime/collectives/bench/measure.h"
@@ -67,6 +68,7 @@ absl::Status RunRank(const Options& options, int rank) {
   round.encryption = options.tls ? Encryption::kTls : Encryption::kNone;
   RM_RETURN_IF_ERROR(local::Meet(listener->address(), options.ranks, &round));
   RM_ASSIGN_OR_RETURN(round.algorithm, AlgorithmFromEnvironment());
+  round.congestion_control = env::GetString("RINGMASTER_TCP_CONGESTION_CONTROL");
   RM_ASSIGN_OR_RETURN(const auto communicator, Communicator::Create(round, *listener));
   RM_RETURN_IF_ERROR(communicator->Fit());
   if (options.transport == kNccl)

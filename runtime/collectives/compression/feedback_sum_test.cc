@@ -182,11 +182,16 @@ TEST_P(FeedbackSumTest, RefusesAnotherLength) {
 }
 
 TEST(TopKTest, OfEqualValuesTheFirstAreTaken) {
-  std::vector<uint32_t> scratch;
-  const Vector values = {1, -3, 3, 0, 3, -1};
-  EXPECT_THAT(LargestPlaces(values, 2, &scratch), ElementsAre(1, 2));
-  EXPECT_THAT(LargestPlaces(values, 4, &scratch), ElementsAre(0, 1, 2, 4));
-  EXPECT_THAT(LargestPlaces(values, 6, &scratch), ElementsAre(0, 1, 2, 3, 4, 5));
+  const auto largest = [](size_t k) {
+    const Vector values = {1, -3, 3, 0, 3, -1};
+    std::vector<int32_t> places(k);
+    std::vector<uint32_t> scratch(values.size());
+    LargestPlaces(values, places, scratch);
+    return places;
+  };
+  EXPECT_THAT(largest(2), ElementsAre(1, 2));
+  EXPECT_THAT(largest(4), ElementsAre(0, 1, 2, 4));
+  EXPECT_THAT(largest(6), ElementsAre(0, 1, 2, 3, 4, 5));
 }
 
 TEST(TopKTest, RoundsTheShareUp) {

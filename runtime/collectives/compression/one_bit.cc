@@ -54,8 +54,8 @@ absl::Status OneBitSum::Exchange(Communicator& communicator, std::span<float> re
   TakeSigns(rest, mine_);
   const auto world = static_cast<size_t>(communicator.world());
   all_.resize(world * mine_.size());
-  const std::vector<size_t> counts(world, mine_.size() * sizeof(OneBitBlock));
-  RM_RETURN_IF_ERROR(communicator.Allgather(std::as_bytes(std::span(mine_)), counts,
+  counts_.assign(world, mine_.size() * sizeof(OneBitBlock));
+  RM_RETURN_IF_ERROR(communicator.Allgather(std::as_bytes(std::span(mine_)), counts_,
                                             std::as_writable_bytes(std::span(all_)), name));
   for (size_t rank = 0; rank < world; ++rank)
     AddSigns(std::span(all_).subspan(rank * mine_.size(), mine_.size()), out);

@@ -28,8 +28,10 @@ class OneBitSum final : public FeedbackSum {
   absl::Status Exchange(Communicator& communicator, std::span<float> rest, std::span<float> out,
                         std::string_view name) override;
 
+  // Members for their memory.
   std::vector<OneBitBlock> mine_;
   std::vector<OneBitBlock> all_;
+  std::vector<size_t> counts_;  // bytes, by rank
 };
 
 // blocks = rest, and rest = what that gets wrong. As many blocks as the values fill.

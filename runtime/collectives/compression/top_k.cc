@@ -28,25 +28,22 @@ size_t CountFor(size_t elements, double share) {
 
 }  // namespace
 
-std::vector<int32_t> LargestPlaces(std::span<const float> values, size_t k,
-                                   std::vector<uint32_t>* scratch) {
-  std::vector<int32_t> places;
-  if (k == 0) return places;
-  scratch->resize(values.size());
-  std::transform(values.begin(), values.end(), scratch->begin(), Magnitude);
-  const auto kth = scratch->begin() + static_cast<std::ptrdiff_t>(k - 1);
-  std::nth_element(scratch->begin(), kth, scratch->end(), std::greater<>());
+void LargestPlaces(std::span<const float> values, std::span<int32_t> places,
+                   std::span<uint32_t> scratch) {
+  if (places.empty()) return;
+  std::transform(values.begin(), values.end(), scratch.begin(), Magnitude);
+  const auto kth = scratch.begin() + static_cast<std::ptrdiff_t>(places.size() - 1);
+  std::nth_element(scratch.begin(), kth, scratch.end(), std::greater<>());
   const uint32_t least = *kth;
-  const auto larger = std::count_if(scratch->begin(), kth, [&](uint32_t m) { return m > least; });
-  size_t equal = k - static_cast<size_t>(larger);
-  places.reserve(k);
+  const auto larger = std::count_if(scratch.begin(), kth, [&](uint32_t m) { return m > least; });
+  size_t equal = places.size() - static_cast<size_t>(larger);
+  size_t found = 0;
   for (size_t i = 0; i < values.size(); ++i) {
     const uint32_t magnitude = Magnitude(values[i]);
     if (magnitude < least || (magnitude == least && equal == 0)) continue;
     if (magnitude == least) --equal;
-    places.push_back(static_cast<int32_t>(i));
+    places[found++] = static_cast<int32_t>(i);
   }
-  return places;
 }
 
 absl::Status TopKSum::Check(size_t elements, double share) {
@@ -58,27 +55,30 @@ absl::Status TopKSum::Check(size_t elements, double share) {
 }
 
 TopKSum::TopKSum(size_t elements, double share)
-    : FeedbackSum(elements), k_(CountFor(elements, share)) {}
+    : FeedbackSum(elements),
+      k_(CountFor(elements, share)),
+      magnitudes_(elements),
+      places_(k_),
+      values_(k_) {}
 
 absl::Status TopKSum::Exchange(Communicator& communicator, std::span<float> rest,
                                std::span<float> out, std::string_view name) {
-  const std::vector<int32_t> places = LargestPlaces(rest, k_, &magnitudes_);
-  std::vector<float> values(k_);
+  LargestPlaces(rest, places_, magnitudes_);
   for (size_t i = 0; i < k_; ++i)
-    values[i] = std::exchange(rest[static_cast<size_t>(places[i])], 0.0F);
+    values_[i] = std::exchange(rest[static_cast<size_t>(places_[i])], 0.0F);
   const auto world = static_cast<size_t>(communicator.world());
-  const std::vector<size_t> counts(world, k_);
-  std::vector<int32_t> all_places(world * k_);
-  std::vector<float> all_values(world * k_);
-  RM_RETURN_IF_ERROR(communicator.Allgather(places, counts, all_places, name));
-  RM_RETURN_IF_ERROR(communicator.Allgather(values, counts, all_values, name));
-  for (size_t i = 0; i < all_places.size(); ++i) {
-    const auto place = static_cast<size_t>(all_places[i]);
-    if (all_places[i] < 0 || place >= out.size()) {
+  counts_.assign(world, k_);
+  all_places_.resize(world * k_);
+  all_values_.resize(world * k_);
+  RM_RETURN_IF_ERROR(communicator.Allgather(places_, counts_, all_places_, name));
+  RM_RETURN_IF_ERROR(communicator.Allgather(values_, counts_, all_values_, name));
+  for (size_t i = 0; i < all_places_.size(); ++i) {
+    const auto place = static_cast<size_t>(all_places_[i]);
+    if (all_places_[i] < 0 || place >= out.size()) {
       return absl::DataLossError(fmt::format("{}: rank {} sent a value for place {} of {}", name,
-                                             i / k_, all_places[i], out.size()));
+                                             i / k_, all_places_[i], out.size()));
     }
-    out[place] += all_values[i];
+    out[place] += all_values_[i];
   }
   return absl::OkStatus();
 }

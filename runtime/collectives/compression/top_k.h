@@ -27,13 +27,20 @@ class TopKSum final : public FeedbackSum {
                         std::string_view name) override;
 
   const size_t k_;
+  // Members for their memory.
   std::vector<uint32_t> magnitudes_;
+  std::vector<int32_t> places_;  // what this rank sends,
+  std::vector<float> values_;
+  std::vector<size_t> counts_;  // and each rank, by rank,
+  std::vector<int32_t> all_places_;
+  std::vector<float> all_values_;
 };
 
-// The places, increasing, of the k values of largest magnitude; of equal ones the first. A NaN is
-// larger than all. `scratch` is working memory. k is at most the number of values.
-std::vector<int32_t> LargestPlaces(std::span<const float> values, size_t k,
-                                   std::vector<uint32_t>* scratch);
+// places = where the values of largest magnitude are, increasing, as many as there is room for, at
+// most all; of equal ones the first. A NaN is larger than all. `scratch` is memory to work in, as
+// long as `values`.
+void LargestPlaces(std::span<const float> values, std::span<int32_t> places,
+                   std::span<uint32_t> scratch);
 
 }  // namespace ringmaster::collectives
 

@@ -1,5 +1,6 @@
 #include "runtime/collectives/explain/explain.h"
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <vector>
@@ -33,6 +34,11 @@ double Microseconds(const Question& q, Algorithm algorithm, size_t bytes) {
   return kMicro * Predict(q.model, q.kind, algorithm, bytes, q.shape, q.segment_bytes);
 }
 
+std::string TimeOf(const Question& q, Algorithm algorithm, size_t bytes) {
+  const double time = Microseconds(q, algorithm, bytes);
+  return std::isfinite(time) ? fmt::format("{:.1f}", time) : "-";
+}
+
 std::string Describe(const char* where, const LinkCost& link) {
   return fmt::format(
       "{}: {:.2f} us a message, of which {:.2f} keep the sender busy, and {:.3f} ns "
@@ -49,10 +55,16 @@ nlohmann::ordered_json ToJson(const LinkCost& link) {
 
 }  // namespace
 
+std::string NameOf(OperationKind kind) {
+  std::string name = OperationKindName(kind);
+  std::ranges::replace(name, '_', '-');
+  return name;
+}
+
 std::string Table(const Question& q) {
   const Selector selector = SelectorOf(q);
   std::string text = fmt::format(
-      "{}, {} rank{} on {} node{}; {}{}\n", OperationKindName(q.kind), q.shape.world,
+      "{}, {} rank{} on {} node{}; {}{}\n", NameOf(q.kind), q.shape.world,
       q.shape.world == 1 ? "" : "s", q.shape.nodes, q.shape.nodes == 1 ? "" : "s", q.source,
       q.forced == Algorithm::kAuto ? "" : fmt::format("; forced: {}", NameOf(q.forced)));
   text += Describe("within a node", q.model.within);
@@ -64,13 +76,10 @@ std::string Table(const Question& q) {
   text += '\n';
   for (size_t bytes = q.min_bytes; bytes <= q.max_bytes; bytes *= 2) {
     const Algorithm chosen = selector.For(q.kind, bytes).algorithm;
-    text += fmt::format("{:>{}}  {:<{}}  {:>12.1f}", bytes, kSizeWidth, NameOf(chosen), kNameWidth,
-                        Microseconds(q, chosen, bytes));
-    for (const Algorithm algorithm : AlgorithmsOf(q.kind)) {
-      const double time = Microseconds(q, algorithm, bytes);
-      text += std::isfinite(time) ? fmt::format("  {:>{}.1f}", time, kNameWidth)
-                                  : fmt::format("  {:>{}}", "-", kNameWidth);
-    }
+    text += fmt::format("{:>{}}  {:<{}}  {:>12}", bytes, kSizeWidth, NameOf(chosen), kNameWidth,
+                        TimeOf(q, chosen, bytes));
+    for (const Algorithm algorithm : AlgorithmsOf(q.kind))
+      text += fmt::format("  {:>{}}", TimeOf(q, algorithm, bytes), kNameWidth);
     text += '\n';
   }
   return text;
@@ -78,7 +87,7 @@ std::string Table(const Question& q) {
 
 std::string Json(const Question& q) {
   const Selector selector = SelectorOf(q);
-  nlohmann::ordered_json object = {{"operation", OperationKindName(q.kind)},
+  nlohmann::ordered_json object = {{"operation", NameOf(q.kind)},
                                    {"ranks", q.shape.world},
                                    {"nodes", q.shape.nodes},
                                    {"source", q.source},

@@ -22,8 +22,13 @@ struct Question {
   size_t max_bytes = size_t{256} << 20;
 };
 
+// What `--op` and the table call an operation: "ordered-sum", as `ringmaster bench collectives`
+// does.
+std::string NameOf(OperationKind kind);
+
 // A heading with the model's numbers, then a line for each size: 4, 8, ... bytes, the choice, its
-// microseconds, and those of all candidates; "-" for one that makes no sense.
+// microseconds, and those of all candidates; "-" for one that makes no sense, also where it is
+// forced.
 std::string Table(const Question& question);
 
 // The same as one JSON object; candidates that make no sense are left out.

@@ -35,6 +35,19 @@ TEST(ExplainTest, SaysWhatIsForced) {
   for (const auto& size : explained["sizes"]) EXPECT_EQ(size["chosen"], "ring");
 }
 
+TEST(ExplainTest, HasNoTimeForWhatIsForcedAndMakesNoSense) {
+  Question question;
+  question.forced = Algorithm::kTwoLevel;
+  EXPECT_THAT(Table(question), Not(HasSubstr("inf")));
+}
+
+TEST(ExplainTest, CallsOperationsAsTheBenchmarkDoes) {
+  Question question;
+  question.kind = OperationKind::kOrderedSum;
+  EXPECT_THAT(Table(question), HasSubstr("ordered-sum, 4 ranks"));
+  EXPECT_EQ(nlohmann::json::parse(Json(question))["operation"], "ordered-sum");
+}
+
 TEST(ExplainTest, SaysWhereTheNumbersAreFromAndLeavesOutLinksThatAreNotThere) {
   Question question;
   EXPECT_THAT(Table(question), HasSubstr("allreduce, 4 ranks on 4 nodes; built-in numbers"));

@@ -44,7 +44,7 @@ const std::map<std::string, OperationKind>& Operations() {
     auto* operations = new std::map<std::string, OperationKind>;
     for (size_t i = 0; i < kOperationKinds; ++i) {
       const auto kind = static_cast<OperationKind>(i);
-      if (!AlgorithmsOf(kind).empty()) (*operations)[OperationKindName(kind)] = kind;
+      if (!AlgorithmsOf(kind).empty()) (*operations)[NameOf(kind)] = kind;
     }
     return operations;
   }();

@@ -68,7 +68,7 @@ class Columns {
   }
 
  private:
-  const std::vector<Piece> parts_;
+  const std::pmr::vector<Piece> parts_;
   const size_t element_bytes_;
   const size_t share_bytes_;
   const size_t largest_;  // elements of a part in one step

@@ -254,7 +254,7 @@ TEST_P(NcclPlanTest, ScattersSumsOfEqualAndUnequalPartsIntoTheInputAndElsewhere)
   for (const bool equal : {true, false}) {
     for (const bool in_place : {false, true}) {
       const std::vector<size_t> counts = RandomCounts(equal);
-      const std::vector<Piece> parts = PartsOf(counts);
+      const auto parts = PartsOf(counts);
       std::vector<Numbers> in =
           RandomArrays(std::accumulate(counts.begin(), counts.end(), size_t{0}));
       const Numbers sum = Sum(in);

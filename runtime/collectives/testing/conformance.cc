@@ -1,6 +1,8 @@
 #include "runtime/collectives/testing/conformance.h"
 
+#include <cstdint>
 #include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -52,6 +54,39 @@ void ExpectEveryReduction(Communicator& communicator) {
         ExpectRight(communicator, options);
       }
     }
+  }
+}
+
+void ExpectStartedCallsInOrder(Communicator& communicator) {
+  constexpr size_t kCalls = 100;
+  constexpr size_t kElements = 50;
+  const int own = communicator.rank() % 2;
+  const auto group = communicator.Split(own, 0, "even and odd");
+  ASSERT_TRUE(group.ok()) << group.status();
+  const auto changed = [](int64_t value, size_t call) {
+    return value % 1000 + static_cast<int64_t>(call);
+  };
+  std::vector<std::vector<int64_t>> values(kCalls, std::vector<int64_t>(kElements));
+  std::vector<Handle> handles;
+  for (size_t i = 0; i < kCalls; ++i) {
+    Communicator& on = i % 3 == 0 ? **group : communicator;
+    handles.push_back(on.Start([&, i] {
+      std::vector<int64_t> in(i == 0 ? values[0] : values[i - 1]);
+      for (int64_t& value : in) value = changed(value, i);
+      return on.Allreduce(Reduction::kSum, in, values[i], "step");
+    }));
+  }
+  // Without Start: after all that were started.
+  EXPECT_TRUE(communicator.Barrier("done").ok()) << communicator.status();
+  const int64_t sizes[] = {(communicator.world() + 1) / 2, communicator.world() / 2};
+  int64_t want[] = {0, 0};  // of even and odd ranks
+  for (size_t i = 0; i < kCalls; ++i) {
+    EXPECT_TRUE(handles[i].Done());
+    ASSERT_TRUE(handles[i].Wait().ok()) << handles[i].status();
+    for (int parity = 0; parity < 2; ++parity)
+      want[parity] = changed(want[parity], i) * sizes[parity];
+    if (i % 3 != 0) want[0] = want[1] = want[0] + want[1];
+    ASSERT_EQ(values[i], std::vector<int64_t>(kElements, want[own])) << "after call " << i;
   }
 }
 

@@ -10,6 +10,9 @@ namespace ringmaster::collectives::testing {
 // From one element to more than a segment.
 void ExpectEveryOperationOfEveryType(Communicator& communicator);
 void ExpectEveryReduction(Communicator& communicator);
+// Started calls of the communicator and of groups of its even and odd ranks, each of which takes
+// what the one before it left.
+void ExpectStartedCallsInOrder(Communicator& communicator);
 
 }  // namespace ringmaster::collectives::testing
 

@@ -50,6 +50,7 @@ class SimulatedNetwork::RankTransport final : public Transport {
   int rank() const override { return rank_; }
   int world() const override { return network_.nodes_.world(); }
   uint64_t round() const override { return 1; }
+  Workspace& workspace() override { return workspace_; }
   absl::Status Begin(const Operation&, const Scope&) override { return absl::OkStatus(); }
   void Connect(int) override {}
 
@@ -142,6 +143,7 @@ class SimulatedNetwork::RankTransport final : public Transport {
   double clock_ = 0;
   double out_free_ = 0;  // its own ports, within the node
   double in_free_ = 0;
+  Workspace workspace_;
   std::set<int> peers_;
   std::vector<std::deque<Message>> inbox_;  // by peer, as the rest
   std::vector<std::deque<Posted>> posted_;

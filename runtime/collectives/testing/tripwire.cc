@@ -20,6 +20,7 @@ class TrippedTransport final : public Transport {
   int rank() const override { return inner_->rank(); }
   int world() const override { return inner_->world(); }
   uint64_t round() const override { return inner_->round(); }
+  Workspace& workspace() override { return inner_->workspace(); }
   absl::Status Begin(const Operation& operation, const Scope& scope) override {
     wire_.Step();
     return inner_->Begin(operation, scope);
@@ -80,9 +81,9 @@ std::unique_ptr<Communicator> OpenTripped(const CommunicatorOptions& options,
     EXPECT_TRUE(comm.ok()) << comm.status();
     return *std::move(comm);
   }
-  auto transport =
-      tcp::TcpTransport::Create(options, {options.connect_timeout, options.operation_timeout},
-                                {options.transport, 0}, listener, options.encryption);
+  auto transport = tcp::TcpTransport::Create(
+      options, {options.connect_timeout, options.operation_timeout}, {options.transport, 0},
+      listener, {options.encryption, options.congestion_control});
   EXPECT_TRUE(transport.ok()) << transport.status();
   return std::make_unique<Communicator>(
       std::make_unique<TrippedTransport>(*std::move(transport), *wire), options.segment_bytes,

@@ -1,7 +1,6 @@
 #include "runtime/collectives/training/adasum.h"
 
 #include <algorithm>
-#include <iterator>
 #include <utility>
 
 #include <fmt/format.h>
@@ -67,26 +66,25 @@ Adasum::Dots Adasum::DotsOf(const float* a, const float* b, size_t count) {
   return {total(ab), total(aa), total(bb)};
 }
 
-std::vector<Adasum::Factors> Adasum::FactorsFor(std::span<const Dots> dots) const {
-  std::vector<Dots> sums(tensors_);
+void Adasum::FindFactors() {
+  tensor_dots_.assign(tensors_, {});
   for (size_t i = 0; i < blocks_.size(); ++i) {
-    Dots& sum = sums[blocks_[i].tensor];
-    sum.ab += dots[i].ab;
-    sum.aa += dots[i].aa;
-    sum.bb += dots[i].bb;
+    Dots& sum = tensor_dots_[blocks_[i].tensor];
+    sum.ab += dots_[i].ab;
+    sum.aa += dots_[i].aa;
+    sum.bb += dots_[i].bb;
   }
   const auto factor = [](double ab, double square) {
     return square > 0 ? 1 - ab / (2 * square) : 1.0;
   };
-  std::vector<Factors> factors;
-  for (const Dots& sum : sums) factors.push_back({factor(sum.ab, sum.aa), factor(sum.ab, sum.bb)});
-  return factors;
+  factors_.clear();
+  for (const Dots& sum : tensor_dots_)
+    factors_.push_back({factor(sum.ab, sum.aa), factor(sum.ab, sum.bb)});
 }
 
-void Adasum::Join(std::span<const Factors> factors, size_t first, size_t count, float* into,
-                  const float* from) const {
+void Adasum::Join(size_t first, size_t count, float* into, const float* from) const {
   for (size_t i = first; i < first + count; ++i) {
-    const Factors factor = factors[blocks_[i].tensor];
+    const Factors factor = factors_[blocks_[i].tensor];
     const size_t begin = blocks_[i].offset - OffsetOf(first);
     for (size_t at = begin; at < begin + blocks_[i].count; ++at)
       into[at] = static_cast<float>(factor.a * double{into[at]} + factor.b * double{from[at]});
@@ -95,7 +93,7 @@ void Adasum::Join(std::span<const Factors> factors, size_t first, size_t count, 
 
 // Shards come in order, so a node's left sibling is always there before it.
 absl::Status Adasum::Add(int shard, std::span<const float> values) {
-  const int next = nodes_.empty() ? shard : nodes_.rbegin()->first.end;
+  const int next = nodes_.empty() ? shard : nodes_.back().range.end;
   if (shard < 0 || shard >= shards_ || shard != next) {
     return absl::InvalidArgumentError(
         fmt::format("shard {} of {} is not the next", shard, shards_));
@@ -105,100 +103,113 @@ absl::Status Adasum::Add(int shard, std::span<const float> values) {
         fmt::format("shard {} has {} values; the sum is of {}", shard, values.size(), elements_));
   }
   ShardRange node{shard, shard + 1};
-  std::vector<float> sum(values.begin(), values.end());
+  std::vector<float> sum = CopyToBuffer(values);
   const ShardRange root{0, shards_};
   while (node != root && !nodes_.empty()) {
     const ShardRange parent = ParentNode(shards_, node);
-    const auto left = std::prev(nodes_.end());
-    if (parent.end != node.end || left->first != ShardRange{parent.begin, node.begin}) break;
-    std::vector<Dots> dots;
+    Node& left = nodes_.back();
+    if (parent.end != node.end || left.range != ShardRange{parent.begin, node.begin}) break;
+    dots_.clear();
     for (const Block& block : blocks_)
-      dots.push_back(DotsOf(&left->second[block.offset], &sum[block.offset], block.count));
-    Join(FactorsFor(dots), 0, blocks_.size(), left->second.data(), sum.data());
-    sum = std::move(left->second);
-    nodes_.erase(left);
+      dots_.push_back(DotsOf(&left.values[block.offset], &sum[block.offset], block.count));
+    free_.reserve(free_.size() + 1);  // nothing fails once a sum has left its node
+    FindFactors();
+    Join(0, blocks_.size(), left.values.data(), sum.data());
+    sum.swap(left.values);
+    free_.push_back(std::move(left.values));
+    nodes_.pop_back();
     node = parent;
   }
-  nodes_.emplace(node, std::move(sum));
+  nodes_.push_back({node, std::move(sum)});
   return absl::OkStatus();
 }
 
-Adasum::Layout Adasum::LayoutOf(int world) const {
-  Layout layout;
-  for (int rank = 0; rank < world; ++rank) {
-    const auto cover = CoveringNodes(shards_, OwnedShards(shards_, world, rank));
-    layout.nodes.insert(layout.nodes.end(), cover.begin(), cover.end());
-    layout.nodes_of.push_back(cover.size());
-    const Piece slice = SliceOf(blocks_.size(), world, rank);
-    layout.slices.push_back(slice);
-    layout.values_of.push_back(OffsetOf(slice.offset + slice.count) - OffsetOf(slice.offset));
+std::vector<float> Adasum::CopyToBuffer(std::span<const float> values) {
+  std::vector<float> buffer;
+  if (!free_.empty()) {
+    buffer = std::move(free_.back());
+    free_.pop_back();
   }
-  return layout;
+  buffer.assign(values.begin(), values.end());
+  return buffer;
 }
 
-absl::Status Adasum::CheckAdded(Communicator& communicator, std::string_view name) const {
-  const auto owned =
-      CoveringNodes(shards_, OwnedShards(shards_, communicator.world(), communicator.rank()));
-  const auto is_node = [](const auto& entry, const ShardRange& node) {
-    return entry.first == node;
+void Adasum::Clear() {
+  for (Node& node : nodes_) free_.push_back(std::move(node.values));
+  nodes_.clear();
+}
+
+Adasum::Plan Adasum::PlanFor(int world, int rank) const {
+  const auto nodes_of = [&](int of) {
+    return CoveringNodes(shards_, OwnedShards(shards_, world, of));
   };
-  if (std::equal(nodes_.begin(), nodes_.end(), owned.begin(), owned.end(), is_node))
-    return absl::OkStatus();
-  return absl::FailedPreconditionError(
-      fmt::format("{}: rank {} has not added the shards that it owns", name, communicator.rank()));
+  const auto slice_of = [&](int of) { return SliceOf(blocks_.size(), world, of); };
+  const auto values_of = [&](int of) {
+    const Piece slice = slice_of(of);
+    return OffsetOf(slice.offset + slice.count) - OffsetOf(slice.offset);
+  };
+  Plan plan{.world = world, .rank = rank, .own = nodes_of(rank)};
+  for (int other = 0; other < world; ++other) {
+    const auto nodes = nodes_of(other);
+    plan.nodes.insert(plan.nodes.end(), nodes.begin(), nodes.end());
+    plan.slices.push_back(slice_of(other));
+    plan.values_of.push_back(values_of(other));
+    plan.send_counts.push_back(plan.own.size() * values_of(other));
+    plan.receive_counts.push_back(nodes.size() * values_of(rank));
+  }
+  plan.levels = Levels(CombiningPlan(shards_, plan.nodes), plan.nodes.size());
+  return plan;
 }
 
-// parts = every rank's nodes for this rank's slice, in shard order.
-absl::Status Adasum::ExchangeNodes(Communicator& communicator, const Layout& layout,
-                                   std::vector<float>* parts, std::string_view name) const {
-  const size_t mine = layout.values_of[static_cast<size_t>(communicator.rank())];
-  std::vector<float> send;
-  std::vector<size_t> send_counts;
-  std::vector<size_t> receive_counts;
-  for (size_t rank = 0; rank < layout.slices.size(); ++rank) {
-    const size_t offset = OffsetOf(layout.slices[rank].offset);
-    const size_t count = layout.values_of[rank];
-    for (const auto& [node, values] : nodes_) {
-      const auto slice = std::span(values).subspan(offset, count);
-      send.insert(send.end(), slice.begin(), slice.end());
+absl::Status Adasum::CheckAdded(std::string_view name) const {
+  if (std::ranges::equal(nodes_, plan_->own, {}, &Node::range)) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      fmt::format("{}: rank {} has not added the shards that it owns", name, plan_->rank));
+}
+
+absl::Status Adasum::ExchangeNodes(Communicator& communicator, std::string_view name) {
+  send_.clear();
+  for (size_t rank = 0; rank < plan_->slices.size(); ++rank) {
+    const size_t offset = OffsetOf(plan_->slices[rank].offset);
+    for (const Node& node : nodes_) {
+      const auto slice = std::span(node.values).subspan(offset, plan_->values_of[rank]);
+      send_.insert(send_.end(), slice.begin(), slice.end());
     }
-    send_counts.push_back(nodes_.size() * count);
-    receive_counts.push_back(layout.nodes_of[rank] * mine);
   }
-  parts->resize(layout.nodes.size() * mine);
-  return communicator.AllToAll(send, send_counts, *parts, receive_counts, name);
+  parts_.resize(plan_->nodes.size() * plan_->values_of[static_cast<size_t>(plan_->rank)]);
+  return communicator.AllToAll(send_, plan_->send_counts, parts_, plan_->receive_counts, name);
 }
 
 // One level of the tree: all ranks' dots, then each its slice.
-absl::Status Adasum::ClimbLevel(Communicator& communicator, const Layout& layout,
-                                std::span<const Addition> level, std::vector<float>* parts,
-                                std::string_view name) const {
-  const auto me = static_cast<size_t>(communicator.rank());
-  const Piece slice = layout.slices[me];
+absl::Status Adasum::ClimbLevel(Communicator& communicator, std::span<const Addition> level,
+                                std::string_view name) {
+  const auto me = static_cast<size_t>(plan_->rank);
+  const Piece slice = plan_->slices[me];
   const auto part = [&](int node) {
-    return parts->data() + static_cast<size_t>(node) * layout.values_of[me];
+    return parts_.data() + static_cast<size_t>(node) * plan_->values_of[me];
   };
-  std::vector<Dots> mine;
+  own_dots_.clear();
   for (const Addition& join : level) {
     for (size_t i = slice.offset; i < slice.offset + slice.count; ++i) {
       const size_t at = blocks_[i].offset - OffsetOf(slice.offset);
-      mine.push_back(DotsOf(part(join.into) + at, part(join.from) + at, blocks_[i].count));
+      own_dots_.push_back(DotsOf(part(join.into) + at, part(join.from) + at, blocks_[i].count));
     }
   }
-  std::vector<size_t> counts;  // bytes; from each rank its slice's dots, join by join
-  for (const Piece& other : layout.slices)
-    counts.push_back(other.count * level.size() * sizeof(Dots));
-  std::vector<Dots> all(blocks_.size() * level.size());
-  RM_RETURN_IF_ERROR(communicator.Allgather(std::as_bytes(std::span(mine)), counts,
-                                            std::as_writable_bytes(std::span(all)), name));
+  dots_counts_.clear();  // from each rank its slice's dots, join by join
+  for (const Piece& other : plan_->slices)
+    dots_counts_.push_back(other.count * level.size() * sizeof(Dots));
+  all_dots_.resize(blocks_.size() * level.size());
+  RM_RETURN_IF_ERROR(communicator.Allgather(std::as_bytes(std::span(own_dots_)), dots_counts_,
+                                            std::as_writable_bytes(std::span(all_dots_)), name));
   for (size_t j = 0; j < level.size(); ++j) {
-    std::vector<Dots> dots;
-    for (const Piece& other : layout.slices) {
+    dots_.clear();
+    for (const Piece& other : plan_->slices) {
       const auto of_rank =
-          std::span(all).subspan(other.offset * level.size() + j * other.count, other.count);
-      dots.insert(dots.end(), of_rank.begin(), of_rank.end());
+          std::span(all_dots_).subspan(other.offset * level.size() + j * other.count, other.count);
+      dots_.insert(dots_.end(), of_rank.begin(), of_rank.end());
     }
-    Join(FactorsFor(dots), slice.offset, slice.count, part(level[j].into), part(level[j].from));
+    FindFactors();
+    Join(slice.offset, slice.count, part(level[j].into), part(level[j].from));
   }
   return absl::OkStatus();
 }
@@ -214,16 +225,16 @@ absl::Status Adasum::Reduce(Communicator& communicator, std::span<float> out,
 }
 
 absl::Status Adasum::JoinAll(Communicator& communicator, std::span<float> out,
-                             std::string_view name) const {
-  RM_RETURN_IF_ERROR(CheckAdded(communicator, name));
-  const Layout layout = LayoutOf(communicator.world());
-  std::vector<float> parts;
-  RM_RETURN_IF_ERROR(ExchangeNodes(communicator, layout, &parts, name));
-  for (const auto& level : Levels(CombiningPlan(shards_, layout.nodes), layout.nodes.size()))
-    RM_RETURN_IF_ERROR(ClimbLevel(communicator, layout, level, &parts, name));
-  const size_t mine = layout.values_of[static_cast<size_t>(communicator.rank())];
-  return communicator.Allgather(std::span<const float>(parts.data(), mine), layout.values_of, out,
-                                name);
+                             std::string_view name) {
+  const int world = communicator.world();
+  const int rank = communicator.rank();
+  if (!plan_ || plan_->world != world || plan_->rank != rank) plan_ = PlanFor(world, rank);
+  RM_RETURN_IF_ERROR(CheckAdded(name));
+  RM_RETURN_IF_ERROR(ExchangeNodes(communicator, name));
+  for (const auto& level : plan_->levels) RM_RETURN_IF_ERROR(ClimbLevel(communicator, level, name));
+  const auto whole =
+      std::span<const float>(parts_).first(plan_->values_of[static_cast<size_t>(rank)]);
+  return communicator.Allgather(whole, plan_->values_of, out, name);
 }
 
 }  // namespace ringmaster::collectives

@@ -16,13 +16,16 @@
 // the tree together, exchanging three numbers a block at each level, and gather the slices. Out of
 // each rank go a ring's bytes for aligned ranges, in 2 + log2(V) steps.
 //
+// Memory: a vector per node of the tree that is complete and whose parent is not, and in Reduce one
+// more for each and a slice of every rank's; all of it is kept for the next step.
+//
 // Not thread-safe. Reduce is a collective operation of the communicator, made of several, and
 // blocks as those do.
 #ifndef RINGMASTER_RUNTIME_COLLECTIVES_TRAINING_ADASUM_H_
 #define RINGMASTER_RUNTIME_COLLECTIVES_TRAINING_ADASUM_H_
 
 #include <cstddef>
-#include <map>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -50,8 +53,8 @@ class Adasum {
   // OK.
   absl::Status Reduce(Communicator& communicator, std::span<float> out, std::string_view name);
 
-  // Forgets what was added.
-  void Clear() { nodes_.clear(); }
+  // Forgets what was added, keeps the memory for the next step.
+  void Clear();
 
  private:
   // A part of one tensor whose dot products are taken at once.
@@ -72,39 +75,59 @@ class Adasum {
     double a = 1;
     double b = 1;
   };
-  // Who has what, all by rank but the first.
-  struct Layout {
-    std::vector<ShardRange> nodes;  // of all ranks
-    std::vector<size_t> nodes_of;
+  // A complete node without a complete parent.
+  struct Node {
+    ShardRange range;
+    std::vector<float> values;
+  };
+
+  // Who has what, and what follows from it for this rank: the same in every step.
+  struct Plan {
+    int world = 0;
+    int rank = 0;
+    std::vector<ShardRange> own;                // nodes,
+    std::vector<ShardRange> nodes;              // and those of all ranks
+    std::vector<std::vector<Addition>> levels;  // joins that do not depend on one another
+    // By rank:
     std::vector<Piece> slices;      // of blocks
     std::vector<size_t> values_of;  // in the slice
+    std::vector<size_t> send_counts;
+    std::vector<size_t> receive_counts;
   };
 
   static Dots DotsOf(const float* a, const float* b, size_t count);
-  // By tensor, from the dots of all blocks.
-  std::vector<Factors> FactorsFor(std::span<const Dots> dots) const;
-  // into = factors.a * into + factors.b * from, over the blocks [first, first + count), whose
-  // values begin at the pointers.
-  void Join(std::span<const Factors> factors, size_t first, size_t count, float* into,
-            const float* from) const;
+  // factors_, from dots_.
+  void FindFactors();
+  // into = factor.a * into + factor.b * from, over the blocks [first, first + count), whose values
+  // begin at the pointers.
+  void Join(size_t first, size_t count, float* into, const float* from) const;
   // Where a block's values begin; the vector's end behind the last one.
   size_t OffsetOf(size_t block) const;
-  Layout LayoutOf(int world) const;
+  std::vector<float> CopyToBuffer(std::span<const float> values);
+  Plan PlanFor(int world, int rank) const;
   // Reduce, but for memory that runs out.
-  absl::Status JoinAll(Communicator& communicator, std::span<float> out,
-                       std::string_view name) const;
-  absl::Status CheckAdded(Communicator& communicator, std::string_view name) const;
-  absl::Status ExchangeNodes(Communicator& communicator, const Layout& layout,
-                             std::vector<float>* parts, std::string_view name) const;
-  absl::Status ClimbLevel(Communicator& communicator, const Layout& layout,
-                          std::span<const Addition> level, std::vector<float>* parts,
-                          std::string_view name) const;
+  absl::Status JoinAll(Communicator& communicator, std::span<float> out, std::string_view name);
+  absl::Status CheckAdded(std::string_view name) const;
+  absl::Status ExchangeNodes(Communicator& communicator, std::string_view name);
+  absl::Status ClimbLevel(Communicator& communicator, std::span<const Addition> level,
+                          std::string_view name);
 
   const int shards_;
   const size_t elements_;
   size_t tensors_ = 0;
   std::vector<Block> blocks_;
-  std::map<ShardRange, std::vector<float>> nodes_;  // complete ones without a complete parent
+  std::vector<Node> nodes_;               // in shard order
+  std::vector<std::vector<float>> free_;  // buffers for reuse
+  std::optional<Plan> plan_;
+  // Members for their memory.
+  std::vector<float> send_;          // this rank's nodes, slice by slice
+  std::vector<float> parts_;         // every rank's nodes for this rank's slice, in shard order
+  std::vector<Dots> own_dots_;       // of a level, for this rank's slice,
+  std::vector<Dots> all_dots_;       // and for all,
+  std::vector<size_t> dots_counts_;  // of each rank so many bytes
+  std::vector<Dots> dots_;           // of two nodes, by block,
+  std::vector<Dots> tensor_dots_;    // and by tensor
+  std::vector<Factors> factors_;     // by tensor
 };
 
 }  // namespace ringmaster::collectives

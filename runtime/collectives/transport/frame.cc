@@ -1,7 +1,9 @@
 #include "runtime/collectives/transport/frame.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
+#include <limits>
 
 #include "common/status.h"
 #include "runtime/collectives/transport/wire.h"
@@ -65,7 +67,9 @@ Failure AbortedBy(uint64_t tag, const std::string& text) {
   const uint32_t code = static_cast<uint32_t>(tag);
   const bool known = code != 0 && code <= kLastCode;
   const auto status_code = known ? static_cast<absl::StatusCode>(code) : absl::StatusCode::kUnknown;
-  return {absl::Status(status_code, text), static_cast<int>(tag >> 32) - 1};
+  // One more than the suspect; whoever says more than an int holds, names nobody.
+  const uint64_t suspect = std::min<uint64_t>(tag >> 32, std::numeric_limits<int>::max());
+  return {absl::Status(status_code, text), static_cast<int>(suspect) - 1};
 }
 
 }  // namespace ringmaster::collectives

@@ -1,5 +1,8 @@
 #include "runtime/collectives/transport/frame.h"
 
+#include <cstdint>
+#include <limits>
+
 #include <gtest/gtest.h>
 
 namespace ringmaster::collectives {
@@ -36,6 +39,11 @@ TEST(FrameTest, AnAbortCarriesCodeSuspectAndText) {
     EXPECT_EQ(got.suspect, suspect);
   }
   EXPECT_EQ(AbortedBy(0, "x").status.code(), absl::StatusCode::kUnknown);
+}
+
+TEST(FrameTest, AnAbortThatBlamesARankBeyondAllNumbersBlamesNoneOfAGroup) {
+  for (const uint64_t blamed : {uint64_t{0x7fffffff}, uint64_t{0x80000000}, uint64_t{0xffffffff}})
+    EXPECT_EQ(AbortedBy(blamed << 32, "x").suspect, std::numeric_limits<int>::max() - 1);
 }
 
 }  // namespace

@@ -26,12 +26,14 @@ absl::Status GroupTransport::Begin(const Operation& operation, const Scope& scop
     for (const int rank : scope.ranks) ranks_.push_back(Map(rank));
     ranks = ranks_;
   }
+  const auto agreed = [this](int rank) { return by_peer_[static_cast<size_t>(rank)]; };
+  const AgreedWith by_peer = agreed;
   Operation mapped = operation;
-  if (!operation.by_peer.empty()) {
+  if (operation.by_peer != nullptr) {
     by_peer_.assign(static_cast<size_t>(parent_->world()), 0);
-    for (size_t rank = 0; rank < members_.size(); ++rank)
-      by_peer_[static_cast<size_t>(members_[rank])] = operation.by_peer[rank];
-    mapped.by_peer = by_peer_;
+    for (int rank = 0; rank < world(); ++rank)
+      by_peer_[static_cast<size_t>(Map(rank))] = (*operation.by_peer)(rank);
+    mapped.by_peer = &by_peer;
   }
   // A group of this group names itself already.
   const std::string_view name = scope.name.empty() ? std::string_view(name_) : scope.name;

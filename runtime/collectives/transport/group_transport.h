@@ -26,6 +26,7 @@ class GroupTransport final : public Transport {
   int rank() const override { return rank_; }
   int world() const override { return static_cast<int>(members_.size()); }
   uint64_t round() const override { return parent_->round(); }
+  Workspace& workspace() override { return parent_->workspace(); }
   int RoundRankOf(int rank) const override { return parent_->RoundRankOf(Map(rank)); }
 
   absl::Status Begin(const Operation& operation, const Scope& scope) override;

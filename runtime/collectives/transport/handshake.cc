@@ -135,8 +135,9 @@ std::optional<Answer> DecodeAnswer(const AnswerBytes& bytes) {
 Verdict JudgeHello(const Membership& self, const Hello& hello, Encryption encryption) {
   if (hello.job != Sha256Of(self.job)) return Verdict::kWrongJob;
   const bool fits = hello.world == static_cast<uint32_t>(self.world()) &&
-                    hello.to_rank == static_cast<uint32_t>(self.rank) &&
-                    hello.rank < hello.to_rank && hello.pod_uid == self.members[hello.rank].pod_uid;
+                    hello.to_rank == static_cast<uint32_t>(self.rank) && hello.rank < hello.world &&
+                    hello.rank != hello.to_rank &&
+                    hello.pod_uid == self.members[hello.rank].pod_uid;
   if (!fits) return Verdict::kNotAMember;
   if (hello.encryption == encryption) return Verdict::kAccepted;
   return encryption == Encryption::kNone ? Verdict::kWantsTls : Verdict::kWantsNoTls;

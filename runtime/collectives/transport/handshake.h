@@ -12,8 +12,9 @@
 // acceptor's challenge, and the acceptor's rank and pod UID. So each side proves that it knows the
 // key of this very round, neither can be shown its own proof, and no old one can be used again.
 // What the Hello says of encryption is part of that: nobody on the way can talk two ranks out of
-// it. The dialer is always the lower rank, so two ranks never dial one another at once. A verdict
-// other than kAccepted ends the connection.
+// it. The connection for their frames is dialed by the lower of two ranks, so it is made once;
+// either may dial another when it fails and cannot say so on that one. A verdict other than
+// kAccepted ends the connection.
 #ifndef RINGMASTER_RUNTIME_COLLECTIVES_TRANSPORT_HANDSHAKE_H_
 #define RINGMASTER_RUNTIME_COLLECTIVES_TRANSPORT_HANDSHAKE_H_
 

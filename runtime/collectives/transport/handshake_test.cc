@@ -38,7 +38,7 @@ TEST(HandshakeTest, GarbageAndOtherVersionsAreToldApart) {
   EXPECT_EQ(DecodeHello(bytes).verdict, Verdict::kNotAHello);
 }
 
-TEST(HandshakeTest, OnlyLowerRanksOfTheListAreTaken) {
+TEST(HandshakeTest, OnlyOtherRanksOfTheListAreTaken) {
   const Membership self = Member3(1);
   const auto judge = [&](auto change) {
     Hello hello = MakeHello(Member3(0), 1);
@@ -51,6 +51,8 @@ TEST(HandshakeTest, OnlyLowerRanksOfTheListAreTaken) {
   EXPECT_EQ(judge([](Hello& h) { h.world = 4; }), Verdict::kNotAMember);
   EXPECT_EQ(judge([](Hello& h) { h.to_rank = 2; }), Verdict::kNotAMember);
   EXPECT_EQ(judge([](Hello& h) { h.rank = 1; }), Verdict::kNotAMember);
+  EXPECT_EQ(JudgeHello(self, MakeHello(self, 1)), Verdict::kNotAMember);
+  EXPECT_EQ(JudgeHello(self, MakeHello(Member3(2), 1)), Verdict::kAccepted);
   EXPECT_EQ(judge([](Hello& h) { h.rank = 0xffffffff; }), Verdict::kNotAMember);
 }
 

@@ -21,12 +21,15 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory_resource>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "runtime/collectives/combine.h"
 #include "runtime/collectives/operation.h"
+#include "runtime/collectives/transport/workspace.h"
 
 namespace ringmaster::collectives {
 
@@ -35,6 +38,8 @@ struct Receipt {
   int peer = 0;
   uint64_t number = 0;
 };
+// In a transport's workspace, as everything that lasts as long as the operation.
+using Receipts = std::pmr::vector<Receipt>;
 
 // What becomes of a message that is combined with this rank's values as it arrives.
 struct Combining {
@@ -73,6 +78,10 @@ class Transport {
   // A rank as the round counts them, where the transport is one of its groups.
   virtual int RoundRankOf(int rank) const { return rank; }
   int round_rank() const { return RoundRankOf(rank()); }
+
+  // Memory for what the operation in progress keeps until it is over. Whoever begins operations
+  // resets it before each.
+  virtual Workspace& workspace() = 0;
 
   // Starts an operation among `scope`. Each pair of ranks counts the operations in which both take
   // part: 1, 2, ... A peer seen in another operation of that number is an error at once, so two

@@ -75,6 +75,7 @@ absl::Status MpiTransport::Begin(const Operation& operation, const Scope& scope)
   operation_.name = operation_name_;
   operation_note_ = operation.note;
   operation_.note = operation_note_;
+  operation_.by_peer = nullptr;
   wrong_call_.reset();
   const auto now = Clock::now();
   const auto join = [&](int rank) {

@@ -47,6 +47,7 @@ class MpiTransport final : public Transport {
   int rank() const override { return rank_; }
   int world() const override { return world_; }
   uint64_t round() const override { return round_; }
+  Workspace& workspace() override { return workspace_; }
 
   absl::Status Begin(const Operation& operation, const Scope& scope) override;
   void Connect(int /*peer*/) override {}  // MPI is connected
@@ -121,6 +122,7 @@ class MpiTransport final : public Transport {
   // The rest belongs to the thread that runs the operation.
   std::vector<Peer> peers_;  // by rank
   std::vector<Sending> sends_;
+  Workspace workspace_;
   Clock::time_point moved_{};  // when data last moved in this operation, or its beginning
   std::vector<MPI_Request> alives_;
   int64_t age_ = 0;  // of the last progress, in ms, as the last `alives_` say it

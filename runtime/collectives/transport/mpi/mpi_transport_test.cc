@@ -43,6 +43,29 @@ TEST(MpiTransportTest, CombinesByEveryReduction) {
   testing::ExpectEveryReduction(*communicator);
 }
 
+TEST(MpiTransportTest, RunsStartedCallsInTheOrderOfTheProgram) {
+  const auto communicator = Open();
+  ASSERT_NE(communicator, nullptr);
+  testing::ExpectStartedCallsInOrder(*communicator);
+}
+
+TEST(MpiTransportTest, AnAbortEndsStartedCalls) {
+  MPI_Barrier(MPI_COMM_WORLD);
+  const auto communicator = Open();
+  ASSERT_NE(communicator, nullptr);
+  // MPI may write to what was posted as long as the process lives.
+  static std::vector<float> values(10, 1);
+  if (communicator->rank() == 0) {
+    communicator->Abort("the disk is full");
+  } else {
+    const Handle first = communicator->AllreduceAsync(Reduction::kSum, values, values, "first");
+    const Handle second = communicator->AllreduceAsync(Reduction::kSum, values, values, "second");
+    EXPECT_THAT(std::string(first.Wait().message()), HasSubstr("the disk is full"));
+    EXPECT_EQ(second.Wait().code(), absl::StatusCode::kAborted) << second.status();
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+}
+
 TEST(MpiTransportTest, StopsRanksThatDiverge) {
   const auto communicator = Open();
   ASSERT_NE(communicator, nullptr);

@@ -29,8 +29,8 @@ class RoundSink {
   virtual ~RoundSink() = default;
   virtual const Membership& membership() const = 0;
   virtual Encryption encryption() const = 0;
-  // Takes a connection from a rank that has proved who it is; false where that rank has one
-  // already. Called on the accepting thread; must not block or call the acceptor.
+  // Takes a connection from a rank that has proved who it is; false where that rank has as many as
+  // it may have. Called on the accepting thread; must not block or call the acceptor.
   virtual bool Deliver(int rank, Connection connection) = 0;
 };
 

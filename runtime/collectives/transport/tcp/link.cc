@@ -19,10 +19,16 @@ namespace ringmaster::collectives::tcp {
 namespace {
 
 constexpr size_t kFramesPerWrite = 8;
-constexpr size_t kStagedBytes = 64 * 1024;
+constexpr size_t kStagedBytes = 256 * 1024;
 // What may be put into shared memory before anybody looks up.
-constexpr size_t kAheadBytes = 4 * Link::kGulpBytes;
+constexpr size_t kAheadBytes = 4 * Link::kSharedGulpBytes;
 constexpr size_t kMaxDrainBytes = size_t{1} << 20;
+
+// In the kernel, of what was written: SIOCOUTQ: not acknowledged; SIOCOUTQNSD: not even sent.
+int BytesLeft(int fd, unsigned long which) {
+  int bytes = 0;
+  return ioctl(fd, which, &bytes) == 0 ? bytes : 0;
+}
 
 }  // namespace
 
@@ -55,7 +61,9 @@ void Link::Abandon() {
   posted_.Clear();
   held_.Clear();
   staged_bytes_ = 0;
-  if (half_sent) Close();
+  if (!half_sent) return;
+  Close();
+  cut_ = true;
 }
 
 void Link::ReleaseHeld() {
@@ -108,9 +116,9 @@ bool Link::has_sends() const {
 short Link::interest(bool reads_ahead) const {
   if (!attached()) return 0;
   short to_read = left_ ? 0 : POLLIN;
-  if (held_back() && (!reads_ahead || leaves_)) {
+  if (held_back() && leaves_) {
     to_read = 0;
-  } else if (held_back() && !may_read_ahead()) {
+  } else if (held_back() && !(reads_ahead && may_read_ahead())) {
     to_read = POLLRDHUP;
   }
   return static_cast<short>(to_read | (has_queued() ? POLLOUT : 0));
@@ -139,7 +147,7 @@ absl::Status Link::Write(SteadyTime now) {
     if (sent < 0) {
       // What the peer said last, if it did, tells more than the broken pipe.
       const absl::Status broken = Broken();
-      RM_RETURN_IF_ERROR(ReadSome(now, std::numeric_limits<uint64_t>::max()));
+      RM_RETURN_IF_ERROR(ReadSome(now, std::numeric_limits<uint64_t>::max(), /*data=*/true));
       // Its last word may stand behind data that is not posted yet: who only sends is done early.
       if (!left_ && held_back()) DropControl();
       const bool no_loss = queue_.empty() && !unsent_data_;
@@ -168,10 +176,22 @@ void Link::Sent(size_t bytes, SteadyTime now) {
 }
 
 absl::Status Link::Read(SteadyTime now) {
-  return ReadSome(now, kGulpBytes);
+  return ReadSome(now, kGulpBytes, /*data=*/true);
 }
 
-absl::Status Link::ReadSome(SteadyTime now, uint64_t most) {
+absl::Status Link::ReadWords(SteadyTime now) {
+  return ReadSome(now, kGulpBytes, /*data=*/false);
+}
+
+absl::Status Link::Move(SteadyTime now) {
+  if (has_queued()) {
+    if (!held_back()) RM_RETURN_IF_ERROR(ReadWords(now));
+    RM_RETURN_IF_ERROR(Write(now));
+  }
+  return held_back() ? absl::OkStatus() : Read(now);
+}
+
+absl::Status Link::ReadSome(SteadyTime now, uint64_t most, bool data) {
   bool would_block = false;
   unread_ = false;
   for (const uint64_t before = bytes_moved_; attached() && !left_ && !would_block;) {
@@ -182,6 +202,9 @@ absl::Status Link::ReadSome(SteadyTime now, uint64_t most) {
     }
     if (!reading_payload_) {
       RM_RETURN_IF_ERROR(ReadHeader(now, &would_block));
+    } else if (is_data() && !data) {
+      unread_ = tls_ != nullptr && !held_back();
+      break;
     } else if (is_data()) {
       RM_RETURN_IF_ERROR(ReadData(now, most - moved, &would_block));
     } else {
@@ -256,7 +279,8 @@ absl::Status Link::ReadData(SteadyTime now, uint64_t most, bool* would_block) {
 // What is combined comes through a buffer that stays in the cache, and leaves it in whole elements:
 // goes on until at least `until` bytes have left.
 absl::Status Link::Combine(Arrival& arrival, size_t until, SteadyTime now, bool* would_block) {
-  if (staged_.empty()) staged_.resize(kStagedBytes);
+  if (const size_t bytes = std::min(kStagedBytes, arrival.size()); staged_.size() < bytes)
+    staged_.resize(bytes);
   while (!*would_block && done_ < until) {
     const size_t due = std::min(staged_.size(), arrival.size() - done_);
     RM_RETURN_IF_ERROR(Receive(std::span(staged_).first(due), &staged_bytes_, now, would_block));
@@ -306,12 +330,24 @@ absl::Status Link::Broken() const {
   return absl::DataLossError(fmt::format("failed in TLS: {}", tls_->error()));
 }
 
+bool Link::Finds(short events) const {
+  pollfd looked_at{fd_.get(), events, 0};
+  return poll(&looked_at, 1, 0) > 0;
+}
+
 bool Link::Delivered(SteadyTime now) {
-  if (!attached() || !Write(now).ok()) return true;
-  pollfd ended{fd_.get(), 0, 0};
-  if (poll(&ended, 1, 0) > 0) return true;  // POLLHUP or POLLERR: no event was asked for
-  int under_way = 0;
-  return !has_queued() && (ioctl(fd_.get(), SIOCOUTQ, &under_way) != 0 || under_way == 0);
+  if (!attached() || !Write(now).ok() || Finds(0)) return true;
+  return !has_queued() && BytesLeft(fd_.get(), SIOCOUTQ) == 0;
+}
+
+void Link::EndWriting() {
+  if (attached()) shutdown(fd_.get(), SHUT_WR);
+}
+
+bool Link::IsStuck() const {
+  if (cut_) return true;
+  if (!attached() || left_ || Finds(0)) return false;
+  return has_queued() || BytesLeft(fd_.get(), SIOCOUTQNSD) > 0;
 }
 
 void Link::Close() {

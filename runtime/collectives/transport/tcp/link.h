@@ -5,7 +5,8 @@
 // A link moves bytes and cuts them into frames; what a frame means is its handler's business. It
 // reads ahead by one header only (and what TLS reads at once, where the connection is encrypted):
 // data that no receive was posted for stays in the kernel, so a fast peer is held back by TCP. Who
-// waits for long reads further ahead, up to a bound, to hear why the round ends (link_ahead.cc).
+// waits for long reads further ahead, up to a bound, to hear why the round ends, and all that has
+// come where the peer has said its last (link_ahead.cc).
 // One thread. All statuses are about the peer ("closed the connection ..."), for the caller to put
 // a name before.
 #ifndef RINGMASTER_RUNTIME_COLLECTIVES_TRANSPORT_TCP_LINK_H_
@@ -46,7 +47,9 @@ enum class Path { kUnsettled, kTcp, kSharedMemory };
 
 class Link {
  public:
-  static constexpr size_t kGulpBytes = 256 * 1024;
+  // Of a socket, and of shared memory, at once.
+  static constexpr size_t kGulpBytes = size_t{1} << 20;
+  static constexpr size_t kSharedGulpBytes = 256 * 1024;
   // What is read ahead, as long as the peer is there.
   static constexpr size_t kMostAheadBytes = size_t{4} << 20;
 
@@ -102,12 +105,18 @@ class Link {
   // on what has arrived.
   absl::Status Write(SteadyTime now);
   absl::Status Read(SteadyTime now);
+  // Both, in the order that two ranks want which exchange data: what is sent goes before what
+  // has come is read, or the one that is late would only send when it had read what the other sent
+  // early, and so be late again, each in turn. What the peer says besides data comes first of all:
+  // one that says why it leaves is not there to be written to any more, and its kernel's answer to
+  // that would take the words with it.
+  absl::Status Move(SteadyTime now);
 
   // Reads beyond the data that waits for its receive, which must hold the peer back: up to
-  // kMostAheadBytes, or `all` that has come, as where the peer has closed the connection. Only an
-  // abort goes to the handler out of its turn; the rest waits for Read. An end of the connection
-  // without a goodbye before it is an error.
-  absl::Status ReadAhead(SteadyTime now, bool all);
+  // kMostAheadBytes, or all that has come where the peer writes nothing more. Only an abort goes to
+  // the handler out of its turn; the rest waits for Read. An end of the connection without a
+  // goodbye before it is an error.
+  absl::Status ReadAhead(SteadyTime now);
 
   // The same for the shared memory, which the path must be; no system calls, no look at the clock.
   // True: something moved.
@@ -117,8 +126,8 @@ class Link {
   // Books what moved since the last time.
   void NoteShared(SteadyTime now);
 
-  // What to poll for. While a data frame waits for its receive there is nothing to be read, unless
-  // it is to be read ahead; where there is no room for more, only that the peer ends is news.
+  // What to poll for. While a data frame waits for its receive only that the peer ends is news,
+  // unless it is to be read ahead and there is room for more.
   short interest(bool reads_ahead) const;
 
   // A data frame whose header was read early has its receive now: Read goes on without any new byte
@@ -143,6 +152,14 @@ class Link {
   // Nothing of what was queued is under way any more: the peer's kernel has all of it, or nobody is
   // there to take it. Does not block.
   bool Delivered(SteadyTime now);
+
+  // Nothing is queued any more, ever: the peer hears that it has all, however much of it it has not
+  // read yet.
+  void EndWriting();
+
+  // What was queued does not get through, as the peer's kernel has no room for it, or cannot any
+  // more, as a message before it was cut off. False where the peer is gone. Does not block.
+  bool IsStuck() const;
 
   // Reads and drops what has come, and closes: unread bytes would make the kernel reset the
   // connection and lose what was sent last.
@@ -171,14 +188,18 @@ class Link {
   bool awaits_receive() const { return reading_payload_ && is_data() && !matched_; }
   bool is_data() const { return header_.type == FrameType::kData; }
   bool has_unsent() const { return tls_ != nullptr && tls_->has_unsent(); }
+  // Whether one of these is so; POLLHUP and POLLERR are always among them.
+  bool Finds(short events) const;
   void QueueFrame(const FrameHeader& header, std::string_view text,
                   std::span<const std::byte> payload, bool control);
   void Sent(size_t bytes, SteadyTime now);
   bool SendShared(const FrameHeader& header, std::span<const std::byte> payload, size_t* sent);
   FrameHeader HeaderOf(const shm::Channel::Piece& piece) const;
   absl::Status ReceiveShared(const shm::Channel::Piece& piece);
-  // Reads about `most` bytes at most.
-  absl::Status ReadSome(SteadyTime now, uint64_t most);
+  // Reads only until the payload of a data frame is next.
+  absl::Status ReadWords(SteadyTime now);
+  // Reads about `most` bytes at most, and no `data` unless that is true.
+  absl::Status ReadSome(SteadyTime now, uint64_t most, bool data);
   absl::Status ReadHeader(SteadyTime now, bool* would_block);
   absl::Status ReadControl(SteadyTime now, bool* would_block);
   // Takes out what is no data: the peer does not want to hear it any more.
@@ -201,6 +222,7 @@ class Link {
   bool unread_ = false;             // there may be bytes that no event tells of
   bool unsent_data_ = false;        // some of what it has taken and not sent is no control frame
   bool left_ = false;
+  bool cut_ = false;  // closed in the middle of a message
 
   Path path_ = Path::kUnsettled;
   std::unique_ptr<shm::Channel> channel_;

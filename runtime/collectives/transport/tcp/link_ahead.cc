@@ -2,6 +2,7 @@
 // back may have failed, and says so behind the data that it sent before.
 #include <algorithm>
 #include <cstring>
+#include <poll.h>
 
 #include "common/status.h"
 #include "runtime/collectives/transport/tcp/link.h"
@@ -13,13 +14,13 @@ constexpr size_t kReadBytes = 64 * 1024;
 
 }  // namespace
 
-// Where the peer is gone, what the kernel still has of it bounds `all`.
-absl::Status Link::ReadAhead(SteadyTime now, bool all) {
+// Where the peer has ended, what the kernel still has of it is the bound.
+absl::Status Link::ReadAhead(SteadyTime now) {
   if (ahead_.empty()) scanned_ = header_.length;
   ahead_.erase(ahead_.begin(), ahead_.begin() + static_cast<ptrdiff_t>(taken_));
   scanned_ -= taken_;
   taken_ = 0;
-  while (may_read_ahead() || (all && !leaves_)) {
+  while (may_read_ahead() || (!leaves_ && Finds(POLLRDHUP))) {
     const size_t before = ahead_.size();
     size_t done = before;
     ahead_.resize(before + kReadBytes);

@@ -71,7 +71,7 @@ class LinkAheadTest : public ::testing::Test {
     Send(EncodeFrameHeader({.type = type, .length = text.size()}));
     Send(std::as_bytes(std::span(text)));
   }
-  absl::Status ReadAhead() { return link_.ReadAhead(now_, /*all=*/false); }
+  absl::Status ReadAhead() { return link_.ReadAhead(now_); }
 
   void ExpectReceived(const std::vector<std::byte>& message) {
     std::vector<std::byte> into(message.size());
@@ -219,12 +219,30 @@ TEST_F(LinkAheadTest, ReadsNoFurtherThanItsBoundUntilThePeerHasEnded) {
   ASSERT_TRUE(ReadAhead().ok()) << "reads nothing";
   peer_.Reset();
   EXPECT_EQ(poll(&ended, 1, 0), 1);
-  EXPECT_EQ(link_.ReadAhead(now_, /*all=*/true).code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(ReadAhead().code(), absl::StatusCode::kUnavailable);
 }
 
-TEST_F(LinkAheadTest, IsPolledOnlyByWhoReadsAhead) {
-  EXPECT_EQ(link_.interest(/*reads_ahead=*/false), 0);
+TEST_F(LinkAheadTest, OnlyWhoReadsAheadIsToldOfData) {
+  EXPECT_EQ(link_.interest(/*reads_ahead=*/false), POLLRDHUP);
   EXPECT_EQ(link_.interest(/*reads_ahead=*/true), POLLIN);
+}
+
+// What is beyond the bound fits into the socket, and is more than one step of reading.
+TEST_F(LinkAheadTest, HearsAnAbortBehindMoreThanItsBoundWhenThePeerWritesNothingMore) {
+  const std::vector<std::byte> message = Numbers(Link::kMostAheadBytes + 100'000);
+  Send(EncodeFrameHeader({.type = FrameType::kData, .length = message.size()}));
+  for (std::span<const std::byte> left = message; !left.empty();) {
+    const ssize_t sent = send(peer_.get(), left.data(), left.size(), MSG_NOSIGNAL);
+    if (sent > 0) left = left.subspan(static_cast<size_t>(sent));
+    ASSERT_TRUE(ReadAhead().ok());
+  }
+  SendControl(FrameType::kAbort, "drain");
+  ASSERT_TRUE(ReadAhead().ok());
+  ASSERT_FALSE(link_.may_read_ahead());
+  EXPECT_THAT(handler_.heard(), IsEmpty());
+  shutdown(peer_.get(), SHUT_WR);
+  EXPECT_EQ(ReadAhead().code(), absl::StatusCode::kAborted);
+  EXPECT_THAT(handler_.heard(), ElementsAre("drain"));
 }
 
 }  // namespace

@@ -22,7 +22,7 @@ bool Link::SendShared(const FrameHeader& header, std::span<const std::byte> payl
 absl::StatusOr<bool> Link::MoveShared() {
   bool moved = false;
   sent_ahead_ = 0;
-  while (!held_.empty() && sent_ahead_ < kGulpBytes) {
+  while (!held_.empty() && sent_ahead_ < kSharedGulpBytes) {
     Held& held = held_.front();
     const size_t before = held.sent;
     const bool whole = SendShared(held.header, held.payload, &held.sent);
@@ -32,7 +32,7 @@ absl::StatusOr<bool> Link::MoveShared() {
   }
   shm::Channel::Piece piece;
   size_t taken = 0;
-  while (taken < kGulpBytes && !posted_.empty() && channel_->Peek(&piece)) {
+  while (taken < kSharedGulpBytes && !posted_.empty() && channel_->Peek(&piece)) {
     moved = true;
     taken += piece.bytes.size() + kMessageBytes;
     RM_RETURN_IF_ERROR(ReceiveShared(piece));

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <gtest/gtest.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include "runtime/collectives/transport/tcp/socket.h"
@@ -112,6 +113,58 @@ TEST_F(LinkTest, DataForAPeerThatHasLeftIsLost) {
   EXPECT_EQ(link_.Write(now_).code(), absl::StatusCode::kUnavailable);
 }
 
+// Looks at a peer's end of a connection when the peer's own data begins to be read.
+class LooksAtThePeer final : public FrameHandler {
+ public:
+  absl::Status OnControl(int, const FrameHeader&, const std::string&) override {
+    ++words;
+    return absl::OkStatus();
+  }
+  absl::Status OnData(int, const FrameHeader&, std::optional<size_t>) override {
+    words_before_data = words;
+    EXPECT_EQ(ioctl(peer, FIONREAD, &readable), 0);
+    return absl::OkStatus();
+  }
+
+  int peer = -1;
+  int words = 0;
+  int words_before_data = 0;
+  int readable = 0;
+};
+
+// Two ranks would take turns otherwise: the one that is late reads all that the other has sent,
+// sends only then, and so the other is late.
+TEST(TcpLinkTest, SendsAfterThePeersWordsAndBeforeItReadsThePeersData) {
+  int fds[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds), 0);
+  const UniqueFd peer(fds[1]);
+  const SteadyTime now{};
+  LooksAtThePeer handler;
+  handler.peer = peer.get();
+  Link link(1, &handler);
+  link.Attach(UniqueFd(fds[0]), now);
+  link.UseTcp();
+  std::array<std::byte, 100> into{};
+  link.PostReceive(Arrival(std::span<std::byte>(into)));
+  std::vector<std::byte> arriving;
+  for (const FrameHeader& header : {FrameHeader{.type = FrameType::kAlive},
+                                    FrameHeader{.type = FrameType::kData, .length = into.size()}}) {
+    const FrameHeaderBytes bytes = EncodeFrameHeader(header);
+    arriving.insert(arriving.end(), bytes.begin(), bytes.end());
+  }
+  arriving.insert(arriving.end(), into.size(), std::byte{7});
+  ASSERT_EQ(write(peer.get(), arriving.data(), arriving.size()),
+            static_cast<ssize_t>(arriving.size()));
+  const std::array<std::byte, 10> out{};
+  link.QueueData({.type = FrameType::kData, .length = out.size()}, out);
+
+  ASSERT_TRUE(link.Move(now).ok());
+  EXPECT_EQ(handler.words_before_data, 1);
+  EXPECT_EQ(handler.readable, static_cast<int>(sizeof(FrameHeaderBytes) + out.size()));
+  EXPECT_EQ(link.completed_receives(), 1u);
+  EXPECT_EQ(into.back(), std::byte{7});
+}
+
 // Else whoever receives a long stream would see neither an abort nor other peers before its end,
 // and pass on nothing of it.
 TEST(TcpLinkTest, ReadsALongStreamInGulps) {
@@ -188,7 +241,7 @@ TEST_F(SharedLinkTest, TakesALongStreamInGulps) {
     EXPECT_TRUE(peer_->Send(1, 1, message_, &sent));
   }
   ASSERT_TRUE(link_.MoveShared().ok());
-  EXPECT_LE(link_.completed_receives() * kMessage, Link::kGulpBytes);
+  EXPECT_LE(link_.completed_receives() * kMessage, Link::kSharedGulpBytes);
   EXPECT_GT(link_.completed_receives(), 0u);
   for (size_t i = 0; i < kInRing; ++i) ASSERT_TRUE(link_.MoveShared().ok());
   EXPECT_EQ(link_.completed_receives(), kInRing);
@@ -207,7 +260,7 @@ TEST_F(SharedLinkTest, SendsNoLongStreamBeforeAnybodyLooksUp) {
     for (shm::Channel::Piece piece; peer_->Peek(&piece);) peer_->Take();
     ++looks;
   }
-  EXPECT_GT(looks, kMessages * kMessage / Link::kGulpBytes / 2);
+  EXPECT_GT(looks, kMessages * kMessage / Link::kSharedGulpBytes / 2);
   EXPECT_EQ(link_.bytes_sent(), kMessages * kMessage);
 }
 
@@ -329,6 +382,43 @@ TEST(EncryptedLinkTest, DataThatTheSocketHasNotTakenIsLostWithAPeerThatLeaves) {
   EXPECT_TRUE(link.left());
 }
 
+// Both ends of a connection over loopback.
+struct TcpPair {
+  TcpPair() {
+    const auto listening = ListenAt(*ParseAddress("127.0.0.1:0"));
+    const auto address = LocalAddress(listening->get());
+    dialing = *StartConnecting(*address, SocketAddress());
+    pollfd writable{dialing.get(), POLLOUT, 0};
+    EXPECT_EQ(poll(&writable, 1, kDeadlineMs), 1);
+    accepted = UniqueFd(accept4(listening->get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    EXPECT_TRUE(accepted.valid());
+  }
+  UniqueFd dialing;
+  UniqueFd accepted;
+};
+
+TEST(TcpLinkTest, IsStuckWhileThePeersKernelHasNoRoomAndNotOnceThePeerIsGone) {
+  TcpPair pair;
+  Indifferent handler;
+  Link link(1, &handler);
+  const SteadyTime now{};
+  link.Attach(std::move(pair.dialing), now);
+  link.UseTcp();
+  EXPECT_FALSE(link.IsStuck());
+  const std::vector<std::byte> gulp(Link::kGulpBytes);
+  while (!link.has_queued()) {
+    link.QueueData({.type = FrameType::kData, .length = gulp.size()}, gulp);
+    ASSERT_TRUE(link.Write(now).ok());
+  }
+  EXPECT_TRUE(link.IsStuck()) << "this kernel has no room either";
+  link.DropWork(/*keep_partial=*/false);
+  EXPECT_TRUE(link.IsStuck()) << "what this kernel has taken waits";
+  pair.accepted.Reset();
+  pollfd ended{link.fd(), 0, 0};
+  ASSERT_EQ(poll(&ended, 1, kDeadlineMs), 1);
+  EXPECT_FALSE(link.IsStuck());
+}
+
 // The message may be gone: not a byte of it follows, and nothing else can.
 TEST(AbandonedLinkTest, ClosesAConnectionOnWhichAMessageIsHalfSentAndKeepsOthers) {
   const SteadyTime now{};
@@ -350,6 +440,7 @@ TEST(AbandonedLinkTest, ClosesAConnectionOnWhichAMessageIsHalfSentAndKeepsOthers
     EXPECT_EQ(link.attached(), !half);
     EXPECT_FALSE(link.has_work());
     EXPECT_EQ(link.has_queued(), !half) << "what is no message stays";
+    EXPECT_TRUE(link.IsStuck()) << "until it is written, or for ever";
   }
 }
 

@@ -234,13 +234,35 @@ TEST_F(ListenerTest, AZombiesOwnRoundFailsNamingTheReason) {
   EXPECT_THAT(Message(status), AllOf(HasSubstr("rank 1 ("), HasSubstr("round that is over")));
 }
 
-TEST_F(ListenerTest, ASecondConnectionOfARankIsRefused) {
+// The second is for its last words.
+TEST_F(ListenerTest, AThirdConnectionOfARankIsRefused) {
+  RawPeer peers[] = {RawPeer(address()), RawPeer(address()), RawPeer(address())};
+  EXPECT_EQ(peers[0].Handshake(Rank0(), 1), Verdict::kAccepted);
+  EXPECT_EQ(peers[1].Handshake(Rank0(), 1), Verdict::kAccepted);
+  peers[2].Handshake(Rank0(), 1);
+  EXPECT_TRUE(peers[2].ClosedByPeer());
+  ExpectRefusals(1);
+}
+
+TEST_F(ListenerTest, AnAbortOnASecondConnectionEndsTheRoundThoughTheFirstSaysNothing) {
   RawPeer first(address());
   EXPECT_EQ(first.Handshake(Rank0(), 1), Verdict::kAccepted);
   RawPeer second(address());
-  second.Handshake(Rank0(), 1);
-  EXPECT_TRUE(second.ClosedByPeer());
-  ExpectRefusals(1);
+  EXPECT_EQ(second.Handshake(Rank0(), 1), Verdict::kAccepted);
+  second.Send(AbortFrame(round(), {absl::AbortedError("rank 0 aborted the round: drain"), -1}));
+  const absl::Status status = communicator_->Barrier("b");
+  EXPECT_EQ(status.code(), absl::StatusCode::kAborted) << status;
+  EXPECT_THAT(Message(status), HasSubstr("drain"));
+}
+
+TEST_F(ListenerTest, ASecondConnectionThatSaysNothingAndEndsDisturbsNothing) {
+  RawPeer first(address());
+  EXPECT_EQ(first.Handshake(Rank0(), 1), Verdict::kAccepted);
+  RawPeer second(address());
+  EXPECT_EQ(second.Handshake(Rank0(), 1), Verdict::kAccepted);
+  second.Close();
+  first.Send(AbortFrame(round(), {absl::AbortedError("rank 0 aborted the round: drain"), -1}));
+  EXPECT_THAT(Message(communicator_->Barrier("b")), HasSubstr("drain"));
 }
 
 TEST_F(ListenerTest, HalfAFrameEndsTheRoundNamingTheRank) {

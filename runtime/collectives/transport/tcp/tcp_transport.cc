@@ -25,28 +25,30 @@ absl::StatusOr<std::unique_ptr<TcpTransport>> TcpTransport::Create(Membership me
                                                                    Timeouts timeouts,
                                                                    SharedMemoryOptions shared,
                                                                    Listener& listener,
-                                                                   Encryption encryption) {
+                                                                   ConnectionOptions connections) {
   RM_RETURN_IF_ERROR(Validate(membership));
+  RM_RETURN_IF_ERROR(CheckCongestion(connections.congestion_control));
   if (shared.choice != TransportChoice::kTcp) shm::SweepAbandoned();
   std::unique_ptr<TcpTransport> transport(
-      new TcpTransport(std::move(membership), timeouts, shared, listener, encryption));
+      new TcpTransport(std::move(membership), timeouts, shared, listener, std::move(connections)));
   RM_RETURN_IF_ERROR(transport->acceptor_.OpenRound(transport.get()));
   return transport;
 }
 
 TcpTransport::TcpTransport(Membership membership, Timeouts timeouts, SharedMemoryOptions shared,
-                           Listener& listener, Encryption encryption)
+                           Listener& listener, ConnectionOptions connections)
     : membership_(std::move(membership)),
       timeouts_(timeouts),
       shared_options_(shared),
-      encryption_(encryption),
+      connections_(std::move(connections)),
       processors_(shm::OwnProcessors()),
       acceptor_(listener.acceptor()),
-      arrived_(membership_.members.size(), false),
       next_alive_(steady_clock::now() + AlivePeriod()) {
   for (int rank = 0; rank < world(); ++rank) {
     peers_.push_back(rank == membership_.rank ? nullptr
                                               : std::unique_ptr<Peer>(new Peer(rank, this)));
+    // One for the link, from the lower of two ranks, and from each one more for its last words.
+    connections_due_.push_back(rank < membership_.rank ? 2 : 1);
   }
 }
 
@@ -65,7 +67,9 @@ TcpTransport::~TcpTransport() {
     AwaitDelivery();
   }
   for (const auto& peer : peers_) {
-    if (peer != nullptr) peer->link.Close();
+    if (peer == nullptr) continue;
+    peer->link.Close();
+    if (peer->last_words != nullptr) peer->last_words->Close();
   }
 }
 
@@ -102,7 +106,7 @@ absl::Status TcpTransport::Begin(const Operation& operation, const Scope& scope)
   operation_.name = operation_name_;
   operation_note_ = operation.note.substr(0, kMaxDescriptionBytes);
   operation_.note = operation_note_;
-  operation_.by_peer = {};
+  operation_.by_peer = nullptr;
   group_name_ = scope.name;
   has_begun_ = false;
   waits_long_ = false;
@@ -121,8 +125,11 @@ absl::Status TcpTransport::Begin(const Operation& operation, const Scope& scope)
     if (rank == membership_.rank || !peer(rank).takes_part) continue;
     Peer& p = peer(rank);
     ++p.begun;
-    p.tag_of(p.begun) =
-        operation.by_peer.empty() ? hash : Digest(&operation.by_peer[rank], sizeof(uint64_t), hash);
+    p.tag_of(p.begun) = hash;
+    if (operation.by_peer != nullptr) {
+      const uint64_t agreed = (*operation.by_peer)(rank);
+      p.tag_of(p.begun) = Digest(&agreed, sizeof(agreed), hash);
+    }
     if (const absl::Status agreed = CheckAgreement(rank, p.sequence, p.tag); !agreed.ok())
       return Blame(rank, agreed);
   }
@@ -154,8 +161,8 @@ void TcpTransport::Connect(int rank) {
   Peer& p = peer(rank);
   if (p.link.attached() || p.dialer != nullptr || rank < membership_.rank) return;
   const SteadyTime deadline = steady_clock::now() + timeouts_.connect;
-  p.dialer =
-      std::make_unique<Dialer>(membership_, rank, acceptor_.address(), deadline, encryption_);
+  p.dialer = std::make_unique<Dialer>(membership_, rank, acceptor_.address(), deadline,
+                                      connections_.encryption);
 }
 
 bool TcpTransport::PostSend(int rank, std::span<const std::byte> bytes) {
@@ -191,6 +198,7 @@ absl::Status TcpTransport::Dial(int rank, SteadyTime now) {
   if (!connection) return absl::OkStatus();
   p.dialer.reset();
   RM_RETURN_IF_ERROR(TuneConnection(connection->fd.get(), timeouts_.operation));
+  ChooseCongestion(connection->fd.get(), connections_.congestion_control);
   p.link.Attach(std::move(connection->fd), now, std::move(connection->tls));
   Offer(rank);
   return p.link.Write(now);
@@ -198,8 +206,8 @@ absl::Status TcpTransport::Dial(int rank, SteadyTime now) {
 
 bool TcpTransport::Deliver(int rank, Connection connection) {
   const std::lock_guard lock(mutex_);
-  if (arrived_[rank]) return false;
-  arrived_[rank] = true;
+  if (connections_due_[static_cast<size_t>(rank)] == 0) return false;
+  --connections_due_[static_cast<size_t>(rank)];
   // Nobody looks at connections any more. Who dials as late as this is to hear why, or it would
   // wait for this rank and blame it.
   if (!failure_.status.ok()) {
@@ -224,9 +232,13 @@ void TcpTransport::AdoptArrivals(SteadyTime now) {
     arrivals.swap(arrivals_);
   }
   for (auto& [rank, connection] : arrivals) {
+    Peer& p = peer(rank);
+    const bool for_last_words = rank > membership_.rank || p.link.attached();
+    Link& link = for_last_words ? NewLastWords(rank) : p.link;
     // A connection that cannot be tuned is broken, which the first read tells with a better reason.
     TuneConnection(connection.fd.get(), timeouts_.operation).IgnoreError();
-    peer(rank).link.Attach(std::move(connection.fd), now, std::move(connection.tls));
+    ChooseCongestion(connection.fd.get(), connections_.congestion_control);
+    link.Attach(std::move(connection.fd), now, std::move(connection.tls));
   }
 }
 

@@ -13,7 +13,10 @@
 //
 // A peer that sends what nobody asks for yet is held back by TCP, and so is what it says after
 // that. Who has moved no data for a hundredth of a second therefore reads ahead of what was asked
-// for, up to a bound: an abort and a death are noticed there, too.
+// for, up to a bound: an abort and a death are noticed there, too. Who aborts ends its side of each
+// connection after saying so, upon which all that has come is read; and where its words do not get
+// through, as the peer's kernel has no room for them, it dials again, whichever rank it is, to say
+// them on a connection of their own.
 //
 // Who diverged: each pair of ranks counts the operations in which both take part, whatever groups
 // they belong to. Frames carry that number and the operation's hash; the same number with another
@@ -44,6 +47,7 @@
 #include "runtime/collectives/membership.h"
 #include "runtime/collectives/transport/choice.h"
 #include "runtime/collectives/transport/tcp/acceptor.h"
+#include "runtime/collectives/transport/tcp/congestion.h"
 #include "runtime/collectives/transport/tcp/dialer.h"
 #include "runtime/collectives/transport/tcp/link.h"
 #include "runtime/collectives/transport/tcp/listener.h"
@@ -61,17 +65,26 @@ struct SharedMemoryOptions {
   size_t ring_bytes = 0;  // per direction and pair, a power of two; 0: by the world size
 };
 
+struct ConnectionOptions {
+  Encryption encryption = Encryption::kNone;
+  std::string congestion_control = kAutoCongestion;  // congestion.h
+};
+
 class TcpTransport final : public Transport, private FrameHandler, private RoundSink {
  public:
-  // Opens the round on `listener`, which must outlive the transport. Errors as Acceptor::OpenRound.
-  static absl::StatusOr<std::unique_ptr<TcpTransport>> Create(
-      Membership membership, Timeouts timeouts, SharedMemoryOptions shared, Listener& listener,
-      Encryption encryption = Encryption::kNone);
+  // Opens the round on `listener`, which must outlive the transport. Errors as Acceptor::OpenRound,
+  // or CheckCongestion.
+  static absl::StatusOr<std::unique_ptr<TcpTransport>> Create(Membership membership,
+                                                              Timeouts timeouts,
+                                                              SharedMemoryOptions shared,
+                                                              Listener& listener,
+                                                              ConnectionOptions connections = {});
   ~TcpTransport() override;
 
   int rank() const override { return membership_.rank; }
   int world() const override { return membership_.world(); }
   uint64_t round() const override { return membership_.round; }
+  Workspace& workspace() override { return workspace_; }
 
   absl::Status Begin(const Operation& operation, const Scope& scope) override;
   void Connect(int peer) override;
@@ -97,6 +110,7 @@ class TcpTransport final : public Transport, private FrameHandler, private Round
     Peer(int rank, FrameHandler* handler) : link(rank, handler) {}
     Link link;
     std::unique_ptr<Dialer> dialer;                // while this rank connects to it
+    std::unique_ptr<Link> last_words;              // beside the link: for an abort, either way
     SteadyTime progress{};                         // the newest that it told of
     bool takes_part = false;                       // in the current operation
     bool told_operation = false;                   // its description is queued or written
@@ -117,14 +131,14 @@ class TcpTransport final : public Transport, private FrameHandler, private Round
   };
 
   TcpTransport(Membership membership, Timeouts timeouts, SharedMemoryOptions shared,
-               Listener& listener, Encryption encryption);
+               Listener& listener, ConnectionOptions connections);
 
   // FrameHandler
   absl::Status OnControl(int peer, const FrameHeader& header, const std::string& text) override;
   absl::Status OnData(int peer, const FrameHeader& header, std::optional<size_t> expected) override;
   // RoundSink
   const Membership& membership() const override { return membership_; }
-  Encryption encryption() const override { return encryption_; }
+  Encryption encryption() const override { return connections_.encryption; }
   bool Deliver(int rank, Connection connection) override;
 
   Peer& peer(int rank) { return *peers_[rank]; }
@@ -187,19 +201,26 @@ class TcpTransport final : public Transport, private FrameHandler, private Round
   SteadyTime LatestProgress() const;
   absl::Status CheckPatience(SteadyTime now);
   void AwaitDelivery();
-  void DialToTell(Peer& p, const FrameHeader& header, const std::string& text);
   absl::Status CheckRound(const FrameHeader& header) const;
   absl::Status CheckAgreement(int rank, uint64_t sequence, uint64_t tag);
   absl::Status Diverged(int rank, uint64_t sequence);
   absl::Status Blame(int rank, const absl::Status& what);
-  void ListenForCause();
+  void ListenForCause(int ended);
   std::string Describe(int rank) const { return DescribeRank(membership_, rank); }
   bool RecordFailure(Failure failure);
+
+  // Saying why the round failed, and hearing it (tcp_transport_last_words.cc).
+  void KeepTelling(const FrameHeader& header, const std::string& text);
+  void TellOn(Link& link, SteadyTime now);
+  void DialStuck(SteadyTime deadline);
+  void DialToTell(int rank, const FrameHeader& header, const std::string& text);
+  Link& NewLastWords(int rank);
+  void HearLastWords(SteadyTime now);
 
   const Membership membership_;
   const Timeouts timeouts_;
   const SharedMemoryOptions shared_options_;
-  const Encryption encryption_;
+  const ConnectionOptions connections_;
   const shm::Processors processors_;
   Acceptor& acceptor_;
   WakeUp wake_;
@@ -208,7 +229,7 @@ class TcpTransport final : public Transport, private FrameHandler, private Round
   mutable std::mutex mutex_;
   Failure failure_;                                   // guarded by mutex_
   std::vector<std::pair<int, Connection>> arrivals_;  // guarded by mutex_
-  std::vector<bool> arrived_;                         // guarded by mutex_
+  std::vector<int> connections_due_;                  // of each rank's; guarded by mutex_
 
   // The rest belongs to the thread that runs the operation.
   std::vector<std::unique_ptr<Peer>> peers_;  // by rank; none for this one
@@ -232,6 +253,7 @@ class TcpTransport final : public Transport, private FrameHandler, private Round
   uint64_t questions_ = 0;      // so far,
   uint64_t asked_in_ = 0;       // and the call in which the last was asked
   bool told_ = false;
+  Workspace workspace_;
   bool has_begun_ = false;    // begun_ is this operation's: set when it first looks at its sockets
   unsigned moves_ = 0;        // through shared memory; over many of them the sockets are looked at,
   SteadyTime look_up_{};      // and from then on at once

@@ -1,4 +1,4 @@
-// How a TcpTransport notices that a round is over, names the cause, and passes it on.
+// How a TcpTransport notices that a round is over, and names the cause.
 #include <algorithm>
 #include <iterator>
 
@@ -16,9 +16,8 @@ constexpr int kAlivesPerTimeout = 4;
 constexpr milliseconds kShortestAlivePeriod{5};
 constexpr int kStallTimeouts = 3;
 constexpr milliseconds kLongestAge = std::chrono::hours(24);
-// How long a failing rank tries to get the cause out to its peers; part of the 100 ms that Abort
-// may take.
-constexpr milliseconds kLastWords{30};
+// How long a rank whose peer is gone listens for why; part of the 100 ms that Abort may take.
+constexpr milliseconds kListening{30};
 
 double Seconds(steady_clock::duration duration) {
   return std::chrono::duration<double>(duration).count();
@@ -114,30 +113,38 @@ absl::Status TcpTransport::Diverged(int rank, uint64_t sequence) {
 }
 
 // A rank that was told why the round ends tells it on and leaves, and where its words did not get
-// through only the end of its connection is seen: then another may have told the cause.
-void TcpTransport::ListenForCause() {
-  const SteadyTime deadline = steady_clock::now() + kLastWords;
+// through only the end of its connection is seen: then another may have told the cause, or `ended`
+// itself, to which this rank did not listen, has dialed to.
+void TcpTransport::ListenForCause(int ended) {
+  const bool may_dial = peer(ended).link.held_back();
+  const SteadyTime deadline = steady_clock::now() + kListening;
   for (SteadyTime now = steady_clock::now(); now < deadline; now = steady_clock::now()) {
-    polled_.clear();
+    AdoptArrivals(now);
+    HearLastWords(now);
+    polled_.assign({{wake_.fd(), POLLIN, 0}});
     bool more = false;  // to be read, of which no event tells
     for (const auto& p : peers_) {
+      if (p != nullptr && p->last_words != nullptr)
+        polled_.push_back({p->last_words->fd(), POLLIN, 0});
       if (p == nullptr || !p->link.attached() || p->link.left()) continue;
       absl::Status status = p->link.Read(now);
-      if (status.ok() && p->link.held_back()) status = p->link.ReadAhead(now, /*all=*/false);
+      if (status.ok() && p->link.held_back()) status = p->link.ReadAhead(now);
       // One that is broken has nothing to tell; what else it is accused of is a cause, too.
       if (!status.ok()) continue;
       if ((p->link.interest(/*reads_ahead=*/true) & POLLIN) != 0)
         polled_.push_back({p->link.fd(), POLLIN, 0});
       more = more || p->link.unblocked();
     }
-    if (failed_.load(std::memory_order_acquire) || polled_.empty()) return;
+    const bool hears_nobody = polled_.size() == 1 && !may_dial;
+    if (failed_.load(std::memory_order_acquire) || hears_nobody) return;
     const auto left = std::chrono::ceil<milliseconds>(deadline - now).count();
     poll(polled_.data(), polled_.size(), more ? 0 : static_cast<int>(left));
+    if (polled_.front().revents != 0) wake_.Drain();
   }
 }
 
 absl::Status TcpTransport::Blame(int rank, const absl::Status& what) {
-  if (absl::IsUnavailable(what)) ListenForCause();
+  if (absl::IsUnavailable(what)) ListenForCause(rank);
   const std::string message = fmt::format("{} {} (in operation {}, {})", Describe(rank),
                                           Message(what), peer(rank).begun, DescribeOperation());
   // An error that was recorded with its own words where it was found stays as it is.
@@ -247,57 +254,6 @@ absl::Status TcpTransport::Abandon(Failure failure) {
 
 void TcpTransport::Abort(Failure failure) {
   if (RecordFailure(std::move(failure))) wake_.Signal();
-}
-
-void TcpTransport::TellPeers() {
-  const Failure cause = failure();
-  if (cause.status.ok() || told_) return;
-  told_ = true;
-  AdoptArrivals(steady_clock::now());
-  FrameHeader header = Header(FrameType::kAbort);
-  header.tag = AbortTag(cause);
-  const SteadyTime deadline = steady_clock::now() + kLastWords;
-  for (const auto& p : peers_) {
-    if (p == nullptr) continue;
-    p->link.DropWork(/*keep_partial=*/p->link.attached());
-    if (p->link.attached() && !p->link.left()) p->link.QueueControl(header, Message(cause.status));
-  }
-  while (true) {
-    polled_.clear();
-    for (const auto& p : peers_) {
-      if (p == nullptr) continue;
-      if (p->dialer != nullptr) DialToTell(*p, header, Message(cause.status));
-      if (!p->link.has_queued()) continue;
-      if (!p->link.Write(steady_clock::now()).ok()) p->link.DropWork(/*keep_partial=*/false);
-      if (p->link.has_queued()) polled_.push_back({p->link.fd(), POLLOUT, 0});
-    }
-    const auto left = std::chrono::ceil<milliseconds>(deadline - steady_clock::now()).count();
-    if (polled_.empty() || left <= 0) break;
-    poll(polled_.data(), polled_.size(), static_cast<int>(left));
-  }
-  for (const auto& p : peers_) {
-    if (p == nullptr) continue;
-    if (p->dialer != nullptr) p->dialer->Leave(AbortFrame(membership_.round, cause));
-    p->dialer.reset();
-    p->link.DropWork(/*keep_partial=*/false);
-  }
-}
-
-// Whoever is in the handshake with this rank would see nothing but the end of the connection, and
-// blame it: the handshake goes on, as long as the peer answers.
-void TcpTransport::DialToTell(Peer& p, const FrameHeader& header, const std::string& text) {
-  const SteadyTime now = steady_clock::now();
-  auto connection = p.dialer->Step(now);
-  const pollfd interest = p.dialer->Interest();
-  if (connection.ok() && !connection->has_value() && interest.fd >= 0) {
-    polled_.push_back(interest);
-    return;
-  }
-  if (connection.ok() && connection->has_value()) {
-    p.link.Attach(std::move((*connection)->fd), now, std::move((*connection)->tls));
-    p.link.QueueControl(header, text);
-  }
-  p.dialer.reset();
 }
 
 }  // namespace ringmaster::collectives::tcp

@@ -150,10 +150,7 @@ absl::StatusOr<bool> TcpTransport::MoveSockets() {
     Link& link = peer(rank).link;
     if (!link.attached() || link.left() || !link.has_work()) continue;
     const uint64_t before = link.bytes_moved();
-    // Reading first: a peer that has said why it leaves is not there to be written to any more, and
-    // its kernel's answer to that would take the words with it.
-    absl::Status status = link.held_back() ? absl::OkStatus() : link.Read(now);
-    if (status.ok() && link.has_queued()) status = link.Write(now);
+    const absl::Status status = link.Move(now);
     if (!status.ok()) return Blame(rank, status);
     moved = moved || link.bytes_moved() != before;
   }
@@ -240,12 +237,19 @@ int TcpTransport::PreparePoll(SteadyTime now) {
     }
     polled_.push_back(entry);
   }
+  for (const auto& p : peers_) {
+    if (p == nullptr || p->last_words == nullptr) continue;
+    polled_.push_back({p->last_words->fd(), POLLIN, 0});
+    if (p->last_words->unblocked()) next = now;
+  }
   polled_.push_back({wake_.fd(), POLLIN, 0});
   const auto left = std::chrono::ceil<milliseconds>(next - now).count();
   return static_cast<int>(std::clamp<int64_t>(left, 0, kLongestPollMs));
 }
 
 absl::Status TcpTransport::Dispatch(SteadyTime now) {
+  HearLastWords(now);
+  if (failed_.load(std::memory_order_relaxed)) return Fail(failure());
   for (int rank = 0; rank < world(); ++rank) {
     if (rank == membership_.rank) continue;
     const absl::Status status = AdvancePeer(rank, polled_[rank].revents, now);
@@ -262,10 +266,15 @@ absl::Status TcpTransport::AdvancePeer(int rank, short events, SteadyTime now) {
   }
   const bool ended = (events & (POLLRDHUP | POLLHUP | POLLERR)) != 0;
   const bool readable = (events & POLLIN) != 0 || ended;
-  if (readable || p.link.unblocked()) RM_RETURN_IF_ERROR(p.link.Read(now));
-  if (p.link.held_back() && now >= reads_ahead_from_)
-    RM_RETURN_IF_ERROR(p.link.ReadAhead(now, ended));
-  if ((events & POLLOUT) != 0) RM_RETURN_IF_ERROR(p.link.Write(now));
+  const bool reads = readable || p.link.unblocked();
+  const bool writes = (events & POLLOUT) != 0;
+  const bool moves = reads && writes && !p.link.held_back();
+  if (moves) RM_RETURN_IF_ERROR(p.link.Move(now));
+  if (reads && !moves) RM_RETURN_IF_ERROR(p.link.Read(now));
+  // Before a peer that is gone is written to, which says less than its last words do.
+  if (p.link.held_back() && (ended || now >= reads_ahead_from_))
+    RM_RETURN_IF_ERROR(p.link.ReadAhead(now));
+  if (writes && !moves) RM_RETURN_IF_ERROR(p.link.Write(now));
   return absl::OkStatus();
 }
 
