@@ -25,27 +25,28 @@ data::Splits MakeSpirals(Settings& settings, const std::string& /*workspace*/) {
 nn::ValueId ResidualMlp(nn::ModelBuilder& b, Settings& settings, nn::ValueId x) {
   const int64_t width = settings.Integer("width", 32), blocks = settings.Integer("blocks", 2);
   x = nn::Linear(b, "in", x, width);
-  for (int64_t i = 1; i <= blocks; ++i) {
-    const nn::ValueId y = graph::Tanh(b.graph(), x);
-    x = graph::Add(b.graph(), x, nn::Linear(b, "block" + std::to_string(i), y, width));
-  }
+  for (int64_t i = 1; i <= blocks; ++i)
+    x = graph::Add(b.graph(), x,
+                   nn::Linear(b, "block" + std::to_string(i), graph::Tanh(b.graph(), x), width));
   return nn::Linear(b, "out", graph::Tanh(b.graph(), x), b.options().classes);
 }
 
 // Each weight moves against the sign of its gradient's moving average (Bernstein et al., 2018).
 struct Signum : optim::Optimizer {
-  Signum(size_t size, float share) : momentum(share), average(size) {}
+  Signum(const train::OptimizerSetup& s, float m) : setup(s), momentum(m), mean(s.size) {}
   void Update(std::span<float> w, std::span<const float> g,
-              const optim::UpdateOptions& options) override {
-    for (size_t i = 0; i < w.size(); ++i) {
-      average[i] = momentum * average[i] + (1 - momentum) * g[i];
-      w[i] -= options.learning_rate * ((average[i] > 0) - (average[i] < 0));
-    }
+              const optim::UpdateOptions& o) override {
+    for (const optim::Segment& part : setup.segments)  // what the manifest's groups tell apart
+      for (size_t i = part.begin; i < part.end; ++i) {
+        const double decay = setup.weight_decay * o.weight_decay_factor * part.decay_factor;
+        mean[i] = momentum * mean[i] + (1 - momentum) * o.gradient_scale * g[i];
+        w[i] -= o.learning_rate * part.rate_factor * ((mean[i] > 0) - (mean[i] < 0) + decay * w[i]);
+      }
   }
-  std::vector<optim::StateBuffer> state() override { return {{"average", average}}; }
-
+  std::vector<optim::StateBuffer> state() override { return {{"mean", mean}}; }
+  const train::OptimizerSetup setup;
   const float momentum;
-  std::vector<float> average;
+  std::vector<float> mean;
 };
 
 int main(int argc, char** argv) {
@@ -53,7 +54,7 @@ int main(int argc, char** argv) {
   parts.AddNetwork("residual-mlp", ResidualMlp);
   parts.AddDataset("spirals", MakeSpirals);
   parts.AddOptimizer("signum", [](Settings& settings, const train::OptimizerSetup& setup) {
-    return std::make_unique<Signum>(setup.size, settings.Number("momentum", 0.9));
+    return std::make_unique<Signum>(setup, settings.Number("momentum", 0.9));
   });
   return train::TrainerMain(argc, argv, parts);
 }

@@ -65,7 +65,7 @@ absl::Status CheckFormat(const SampleFormat& format) {
   return absl::OkStatus();
 }
 
-absl::Status CheckLabels(std::span<const int32_t> labels, const SampleFormat& format) {
+absl::Status CheckValues(std::span<const int32_t> labels, const SampleFormat& format) {
   const int64_t values = format.has_independent_labels() ? 2 : format.classes;
   for (const int32_t label : labels) {
     if (label >= 0 && label < values) continue;
@@ -79,20 +79,33 @@ absl::Status CheckLabels(std::span<const int32_t> labels, const SampleFormat& fo
   return absl::OkStatus();
 }
 
-absl::Status HashSamples(const char* part, const Dataset& samples, Sha256& hash) {
+// Room for one sample.
+struct Sample {
+  explicit Sample(const SampleFormat& format)
+      : input(format.InputsOf(1).shape, format.input.dtype),
+        label(format.LabelsOf(1).shape, tensor::DType::kI32) {}
+
+  // Reads one, whose labels it checks.
+  absl::Status Read(const Dataset& samples, uint32_t row) {
+    RM_RETURN_IF_ERROR(samples.Fill(std::span(&row, 1), input, label));
+    return Annotate(CheckValues(label.span<int32_t>(), samples.format()),
+                    fmt::format("sample {}", row));
+  }
+
+  tensor::Tensor input, label;
+};
+
+absl::Status HashSamples(const std::string& part, const Dataset& samples, Sha256& hash) {
   const SampleFormat& format = samples.format();
   hash.Update(fmt::format("{} {} {} {} {}\n", part, samples.size(), format.input.ToString(),
                           format.label_shape.ToString(), format.classes));
   for (const std::string& name : format.label_names) hash.Update(name + '\0');
-  const tensor::ValueSpec inputs = format.InputsOf(1), labels = format.LabelsOf(1);
-  tensor::Tensor input(inputs.shape, inputs.dtype), label(labels.shape, labels.dtype);
+  Sample sample(format);
   for (uint32_t row = 0; row < samples.size(); ++row) {
-    RM_RETURN_IF_ERROR(samples.Fill(std::span(&row, 1), input, label));
-    if (const absl::Status status = CheckLabels(label.span<int32_t>(), format); !status.ok()) {
-      return Annotate(status, fmt::format("{} sample {}", part, row));
-    }
-    hash.Update(std::span(static_cast<const std::byte*>(input.raw()), input.bytes()));
-    hash.Update(std::span(static_cast<const std::byte*>(label.raw()), label.bytes()));
+    if (const absl::Status read = sample.Read(samples, row); !read.ok())
+      return absl::Status(read.code(), fmt::format("{} {}", part, Message(read)));
+    for (const tensor::Tensor* read : {&sample.input, &sample.label})
+      hash.Update(std::span(static_cast<const std::byte*>(read->raw()), read->bytes()));
   }
   return absl::OkStatus();
 }
@@ -114,6 +127,12 @@ absl::Status CheckSplits(Splits& splits) {
   RM_RETURN_IF_ERROR(HashSamples("training", *splits.train, hash));
   RM_RETURN_IF_ERROR(HashSamples("held-out", *splits.held_out, hash));
   splits.fingerprint = Hex(hash.Finish());
+  return absl::OkStatus();
+}
+
+absl::Status CheckLabels(const Dataset& samples, std::span<const uint32_t> rows) {
+  Sample sample(samples.format());
+  for (const uint32_t row : rows) RM_RETURN_IF_ERROR(sample.Read(samples, row));
   return absl::OkStatus();
 }
 

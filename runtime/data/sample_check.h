@@ -3,6 +3,9 @@
 #ifndef RINGMASTER_RUNTIME_DATA_SAMPLE_CHECK_H_
 #define RINGMASTER_RUNTIME_DATA_SAMPLE_CHECK_H_
 
+#include <cstdint>
+#include <span>
+
 #include "absl/status/status.h"
 #include "runtime/data/dataset.h"
 
@@ -12,6 +15,10 @@ namespace ringmaster::data {
 // no fingerprint, reads all samples, one by one, checks their labels, and hashes them.
 // kInvalidArgument says which part, which sample, and what is wrong.
 absl::Status CheckSplits(Splits& splits);
+
+// Reads these samples, one by one, and checks their labels. kInvalidArgument names the first that
+// has a wrong one: "sample 17: label 3 is not in 0..1 (2 classes)"; or is Dataset::Fill's.
+absl::Status CheckLabels(const Dataset& samples, std::span<const uint32_t> rows);
 
 }  // namespace ringmaster::data
 

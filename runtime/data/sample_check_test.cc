@@ -89,6 +89,16 @@ TEST(CheckSplitsTest, NamesTheSampleWhoseLabelIsNoClass) {
             "held-out sample 2: label -1 is not in 0..1 (2 classes)");
 }
 
+TEST(CheckLabelsTest, NamesTheFirstOfTheseSamplesWhoseLabelIsNoClass) {
+  const auto samples = Numbers(PairsOfTwoClasses(), {0, 2, 1, -1});
+  const auto problem = [&](std::vector<uint32_t> rows) {
+    return Message(CheckLabels(*samples, rows));
+  };
+  EXPECT_EQ(problem({2, 0}), "");
+  EXPECT_EQ(problem({0, 3, 1}), "sample 3: label -1 is not in 0..1 (2 classes)");
+  EXPECT_EQ(problem({0, 4}), "sample 4 of a data set of 4 was asked for");
+}
+
 TEST(CheckSplitsTest, RefusesAFormatThatNoNetworkTakes) {
   const auto problem = [](const std::function<void(SampleFormat&)>& change) {
     SampleFormat format = PairsOfTwoClasses();

@@ -1,9 +1,11 @@
-// A data set from plain text: windows of characters, each labelled with the character that follows
-// it.
+// A data set from text: windows of tokens, each labelled with the token that follows it.
 //
-// A character is a byte. The vocabulary is the bytes that the whole file contains, in ascending
-// order; a token is a place in it. Windows lie side by side: sample i of a part holds its
-// characters i*window to (i+1)*window - 1, and its labels are the same, shifted by one.
+// A token of plain text is a character, which is a byte: a place in the vocabulary, the bytes that
+// the whole file contains, in ascending order. Where the manifest gives the size of a vocabulary
+// the file is a tokenizer's: little-endian numbers of two bytes, or of four where two are not
+// enough, as nanoGPT's and other trainers' `train.bin` (github.com/karpathy/nanoGPT,
+// data/openwebtext/prepare.py) without any header. Windows lie side by side: sample i of a part
+// holds its tokens i*window to (i+1)*window - 1, and its labels are the same, shifted by one.
 #ifndef RINGMASTER_RUNTIME_DATA_TEXT_DATASET_H_
 #define RINGMASTER_RUNTIME_DATA_TEXT_DATASET_H_
 
@@ -18,7 +20,8 @@ struct TextData;
 
 namespace ringmaster::data {
 
-// Loads the file; errors as data::Load has them. The last `holdOut` of the text is held out.
+// Loads the file; errors as data::Load has them, also for a token that is not in the vocabulary,
+// whose place is named. The last `holdOut` of the text is held out.
 absl::StatusOr<Splits> LoadText(const training::v1alpha1::TextData& config,
                                 const std::string& workspace);
 

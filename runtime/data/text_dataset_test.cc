@@ -1,5 +1,14 @@
 #include "runtime/data/text_dataset.h"
 
+#include <cstdint>
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <utility>
+#include <vector>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -15,12 +24,14 @@ using tensor::Tensor;
 using ::testing::ElementsAre;
 using training::v1alpha1::TextData;
 
-absl::StatusOr<Splits> LoadContent(std::string_view content, int window, double hold_out) {
+absl::StatusOr<Splits> LoadContent(std::string_view content, int window, double hold_out,
+                                   std::optional<int32_t> vocabulary = std::nullopt) {
   const TemporaryFile file(content);
   TextData config;
   config.path = TemporaryFile::kName;
   config.window = window;
   config.hold_out = hold_out;
+  config.vocabulary = vocabulary;
   return LoadText(config, file.workspace());
 }
 
@@ -64,6 +75,57 @@ TEST(TextDatasetTest, RefusesATextThatIsTooShortForAWindowInEachPart) {
     EXPECT_THAT(Message(splits.status()), ::testing::HasSubstr("too few for a window of 4"));
   }
   EXPECT_THAT(Message(LoadContent("", 4, 0).status()), ::testing::HasSubstr("the file is empty"));
+}
+
+// The tokens as a tokenizer's file has them, each of so many bytes.
+std::string Numbers(std::initializer_list<uint32_t> tokens, int width) {
+  std::string bytes;
+  for (const uint32_t token : tokens) {
+    for (int byte = 0; byte < width; ++byte) bytes += static_cast<char>(token >> (8 * byte));
+  }
+  return bytes;
+}
+
+TEST(TextDatasetTest, TakesATokenizersNumbersAsTheyAre) {
+  for (const auto& [vocabulary, width, largest] : {std::tuple(50257, 2, 50256u),
+                                                   {65536, 2, 65535u},
+                                                   {65537, 4, 65536u},
+                                                   {300000, 4, 299999u}}) {
+    const std::string file = Numbers({7, 300, largest, 0, 258, 1}, width);
+    const auto splits = LoadContent(file, 2, 0, vocabulary);
+    ASSERT_TRUE(splits.ok()) << Message(splits.status());
+    ASSERT_EQ(splits->train->size(), 2u);
+    EXPECT_EQ(splits->train->format().classes, vocabulary);
+    Tensor inputs({2, 2}, DType::kI32), labels({2, 2}, DType::kI32);
+    const std::vector<uint32_t> rows = {0, 1};
+    ASSERT_TRUE(splits->train->Fill(rows, inputs, labels).ok());
+    const auto last = static_cast<int32_t>(largest);
+    EXPECT_THAT(inputs.span<int32_t>(), ElementsAre(7, 300, last, 0));
+    EXPECT_THAT(labels.span<int32_t>(), ElementsAre(300, last, 0, 258));
+  }
+}
+
+TEST(TextDatasetTest, NamesTheTokenThatIsNotInTheVocabularyAndItsPlace) {
+  const auto splits = LoadContent(Numbers({7, 300, 50257, 0}, 2), 2, 0, 50257);
+  EXPECT_EQ(splits.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(Message(splits.status()),
+              ::testing::HasSubstr("token 50257, at place 2 of the file counted from 0, is not one "
+                                   "of a vocabulary of 50257"));
+}
+
+TEST(TextDatasetTest, RefusesAFileThatEndsInTheMiddleOfAToken) {
+  for (const auto& [vocabulary, bytes] : {std::pair(50257, 7), {65537, 6}}) {
+    const auto splits = LoadContent(std::string(static_cast<size_t>(bytes), 0), 2, 0, vocabulary);
+    EXPECT_EQ(splits.status().code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(Message(splits.status()), ::testing::HasSubstr("no whole number of tokens"));
+  }
+}
+
+TEST(TextDatasetTest, IsAnotherDataSetWithAnotherVocabulary) {
+  const std::string file = Numbers({1, 2, 3, 4}, 2);
+  const auto one = LoadContent(file, 2, 0, 5), other = LoadContent(file, 2, 0, 6);
+  ASSERT_TRUE(one.ok() && other.ok());
+  EXPECT_NE(one->fingerprint, other->fingerprint);
 }
 
 }  // namespace

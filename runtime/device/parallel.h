@@ -12,12 +12,13 @@ namespace ringmaster::device {
 inline constexpr int64_t kParallelWork = 16384;
 
 // Calls body(i) for each i in [0, n), in contiguous static chunks over ThreadCount() threads;
-// serially when n * work_per_item is small. Blocks until all are done. `body` must write only what
-// belongs to its own i: then the result does not depend on the number of threads. It must not
-// throw.
+// serially where that is one, or n * work_per_item is small. Blocks until all are done. `body` must
+// write only what belongs to its own i: then the result does not depend on the number of threads.
+// It must not throw.
 template <typename Body>
 void ParallelFor(int64_t n, int64_t work_per_item, const Body& body) {
-  if (n * work_per_item < kParallelWork) {
+  // GNU's OpenMP takes memory from the heap for each region of one thread.
+  if (ThreadCount() == 1 || n * work_per_item < kParallelWork) {
     for (int64_t i = 0; i < n; ++i) body(i);
     return;
   }

@@ -1,16 +1,28 @@
-// What the executor allocates in a run. (Of a whole step: runtime/train/allocation_test.cc.)
+// What the executor and the kernels allocate in a run. (Of a whole step:
+// runtime/train/allocation_test.cc.)
 #include <algorithm>
+#include <deque>
+#include <set>
 #include <string>
+#include <vector>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "common/count_allocations.h"
+#include "runtime/device/memory.h"
+#include "runtime/device/threads.h"
 #include "runtime/graph/autodiff.h"
 #include "runtime/graph/conformance_cases.h"
 #include "runtime/graph/executor.h"
+#include "runtime/graph/plan.h"
+#include "runtime/graph/testing/compiled_case.h"
 
 namespace ringmaster::graph {
 namespace {
+
+// Of whose regions OpenMP's memory is part.
+constexpr int kThreads = 2;
 
 // The cases that are whole networks, and one whose kernels these do not have.
 class AllocationTest : public ::testing::TestWithParam<const char*> {};
@@ -22,6 +34,7 @@ INSTANTIATE_TEST_SUITE_P(Networks, AllocationTest,
 class Step {
  public:
   Step(const std::string& name, kernels::Selection selection) {
+    EXPECT_TRUE(device::SetThreadCount(kThreads).ok());
     Graph& g = builder_.graph();
     const ValueId result =
         std::ranges::find(ConformanceCases(), name, &Case::name)->build(builder_);
@@ -49,26 +62,78 @@ class Step {
   std::vector<uint64_t> positions_ = std::vector<uint64_t>(kCaseSamples);
 };
 
-TEST_P(AllocationTest, OurKernelsAndTheExecutorAllocateNothingAfterTheFirstRun) {
+TEST_P(AllocationTest, ReferenceKernelsAndTheExecutorAllocateNothingAfterTheFirstRun) {
   Step step(GetParam(), kernels::Selection::kReference);
-  const int64_t before = CountAllocations();
+  const int64_t before = CountMallocs();
   for (int i = 0; i < 3; ++i) {
     step.Bind();
     step.Run();
   }
-  EXPECT_EQ(CountAllocations() - before, 0);
+  EXPECT_EQ(CountMallocs() - before, 0);
 }
 
+// A step's kernel by itself, on zeros, in memory of its own.
+class LoneKernel {
+ public:
+  LoneKernel(const Graph& graph, const PlannedStep& step)
+      : primitive_(*step.primitive), scratch_(primitive_.scratch_bytes()) {
+    const Node& node = graph.node(step.node);
+    for (const ValueId input : node.inputs) inputs_.push_back(Zeros(graph.spec(input)));
+    for (const ValueId output : node.outputs) outputs_.push_back(Zeros(graph.spec(output)));
+  }
+
+  void Run() { primitive_.Run({inputs_.data(), outputs_.data(), scratch_.data(), &context_}); }
+
+ private:
+  void* Zeros(const ValueSpec& spec) { return memory_.emplace_back(spec.bytes()).data(); }
+
+  kernels::Primitive& primitive_;
+  const device::Buffer scratch_;
+  std::deque<device::Buffer> memory_;
+  std::vector<const void*> inputs_;
+  std::vector<void*> outputs_;
+  const std::vector<uint64_t> positions_ = std::vector<uint64_t>(kCaseSamples);
+  const RunContext context_{.seed = 1, .sample_positions = positions_};
+};
+
+// Those of every case, forward and backward, as the passes have joined them. By itself, because few
+// networks do without oneDNN.
+TEST(KernelAllocationTest, OfTheFastestKernelsOnlyOneDnnsAllocate) {
+  std::set<std::string> ran;
+  for (const Case& one : ConformanceCases()) {
+    const CompiledCase compiled(one, DType::kF32, {}, kThreads);
+    const Plan plan = MakePlan(compiled.graph(), {}).value();
+    for (const PlannedStep& step : plan.steps) {
+      const std::string name = step.primitive->name();
+      if (name.find("onednn") != std::string::npos) continue;
+      LoneKernel kernel(plan.graph, step);
+      kernel.Run();
+      const int64_t before = CountMallocs();
+      kernel.Run();
+      EXPECT_EQ(CountMallocs() - before, 0)
+          << one.name << ", " << plan.graph.node(step.node).name << " by " << name;
+      ran.insert(name);
+    }
+  }
+  if (!__builtin_cpu_supports("avx2")) GTEST_SKIP() << "the vector kernels need AVX2";
+  EXPECT_THAT(ran, ::testing::IsSupersetOf({"reference", "vector/avx2", "vector/winograd"}));
+  EXPECT_EQ(ran.contains("vector/direct"), __builtin_cpu_supports("avx512f") != 0);
+}
+
+// It makes them in each call, of the arguments that it is handed as a list, and what its parallel
+// loops run; nothing comes from the C library besides.
 TEST_P(AllocationTest, OneDnnAllocatesOnlyItsArgumentTables) {
   Step step(GetParam(), kernels::Selection::kFastest);
   step.Run();
   TakeLargestAllocation();
   const int64_t before = CountAllocations();
+  const int64_t below = CountMallocs() - before;
   step.Run();
   const int64_t once = CountAllocations() - before;
   step.Run();
   EXPECT_EQ(CountAllocations() - before, 2 * once);
   EXPECT_LE(TakeLargestAllocation(), 1024u);
+  EXPECT_EQ(CountMallocs() - CountAllocations(), below);
 }
 
 }  // namespace

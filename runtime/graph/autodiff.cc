@@ -39,7 +39,7 @@ Backward::Backward(Graph& graph, std::span<const ValueId> wrt)
 }
 
 absl::Status Backward::Run(ValueId loss) {
-  Flow(loss) = Constant(graph_, 1.0, graph_.spec(loss), kGradientSeed);
+  Flow(loss) = Constant(graph_, 1.0, graph_.spec(loss), "grad/seed");
   for (auto index = static_cast<int32_t>(graph_.value(loss).producer); index >= 0; --index) {
     RM_RETURN_IF_ERROR(Visit(index));
   }

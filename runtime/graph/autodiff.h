@@ -4,6 +4,7 @@
 #define RINGMASTER_RUNTIME_GRAPH_AUTODIFF_H_
 
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -11,8 +12,9 @@
 
 namespace ringmaster::graph {
 
-// The name of the first node that Differentiate adds; what comes after it is the backward pass.
-inline constexpr char kGradientSeed[] = "grad/seed";
+// What the name of the first node that Differentiate adds begins with, and of most behind it.
+// Passes leave a node of such a name where the backward pass begins.
+inline constexpr std::string_view kGradientPrefix = "grad/";
 
 // Adds nodes that compute d(loss)/d(value) for each of `wrt`, and returns those values in the order
 // of `wrt`. `loss` is a scalar; where it is a sum over the samples of a shard, so are the

@@ -1,9 +1,10 @@
 // The one list of cases that every op is checked with (after ggml's tests/test-backend-ops.cpp).
 //
-// To cover an op, add a case to conformance_cases.cc: a function that builds a small graph around
-// the op and returns its result. op_gradient_test.cc then checks, for every case, gradients against
-// finite differences in double; op_conformance_test.cc every kernel in f32 against the reference in
-// double, and the same bits in every run, with and without shared memory, with and without passes.
+// To cover an op, add a case to the file of its kind in graph/cases/: a function that builds a
+// small graph around the op and returns its result, and its line in that file's list.
+// op_gradient_test.cc then checks, for every case, gradients against finite differences in double;
+// op_conformance_test.cc every kernel in f32 against the reference in double, and the same bits in
+// every run, with and without shared memory, with and without passes.
 #ifndef RINGMASTER_RUNTIME_GRAPH_CONFORMANCE_CASES_H_
 #define RINGMASTER_RUNTIME_GRAPH_CONFORMANCE_CASES_H_
 

@@ -37,7 +37,7 @@ class DotWriter {
     text_ = "digraph {\n  node [shape=box, style=filled, fontname=\"sans-serif\"];\n";
     bool backward = false;
     for (size_t i = 0; i < graph_.nodes().size(); ++i) {
-      backward = backward || graph_.nodes()[i].name == kGradientSeed;
+      backward = backward || graph_.nodes()[i].name.starts_with(kGradientPrefix);
       AddNode(static_cast<int32_t>(i), backward);
     }
     for (size_t i = 0; i < graph_.outputs().size(); ++i) AddOutput(i);

@@ -1,5 +1,6 @@
 #include "runtime/graph/executor.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <functional>
@@ -13,6 +14,7 @@
 #include "common/status.h"
 #include "runtime/device/memory.h"
 #include "runtime/device/threads.h"
+#include "runtime/graph/autodiff.h"
 #include "runtime/graph/op_definition.h"
 #include "runtime/graph/plan.h"
 #include "runtime/tensor/finite.h"
@@ -79,6 +81,8 @@ struct Step {
   // Where it needs what other shards have: what Advance was given last.
   bool over_shards = false;
   std::vector<double> given;
+  bool backward = false;
+  size_t profile_row = 0;  // its place in what SetProfile was given
 };
 
 using SlotsByName = std::map<std::string, size_t, std::less<>>;
@@ -179,6 +183,7 @@ void FlatExecutor::AddSlots(const Graph& graph) {
 
 void FlatExecutor::AddSteps(Plan& plan) {
   steps_.reserve(plan.steps.size());  // addresses into a step's lists are taken below
+  bool backward = false;
   for (PlannedStep& planned : plan.steps) {
     const Node& node = plan.graph.node(planned.node);
     Step& step = steps_.emplace_back();
@@ -188,6 +193,8 @@ void FlatExecutor::AddSteps(Plan& plan) {
     step.inputs.resize(node.inputs.size());
     step.outputs.resize(node.outputs.size());
     step.output_specs = plan.graph.specs(node.outputs);
+    backward = backward || node.name.starts_with(kGradientPrefix);
+    step.backward = backward;
     step.over_shards = node.op->over_shards;
     if (step.over_shards)
       step.given.resize(static_cast<size_t>(step.output_specs[0].shape.elements()));
@@ -409,10 +416,23 @@ void FlatExecutor::RunStep(const Step& step, const RunContext& context) const {
 void FlatExecutor::SetProfile(Profile* profile) {
   profile_ = profile;
   if (profile == nullptr) return;
-  *profile = {};
-  for (const Step& step : steps_) {
-    profile->ops.push_back(
-        {.node = step.name, .op = std::string(step.op), .implementation = step.primitive->name()});
+  std::vector<OpProfile>& ops = profile->ops;
+  const size_t others = ops.size();
+  for (Step& step : steps_) {
+    OpProfile op{.node = step.name,
+                 .op = std::string(step.op),
+                 .implementation = step.primitive->name(),
+                 .backward = step.backward};
+    const auto same = std::find_if(ops.begin(), ops.begin() + static_cast<ptrdiff_t>(others),
+                                   [&](const OpProfile& other) {
+                                     return other.node == op.node && other.op == op.op &&
+                                            other.implementation == op.implementation;
+                                   });
+    step.profile_row = static_cast<size_t>(same - ops.begin());
+    if (step.profile_row == others) {
+      step.profile_row = ops.size();
+      ops.push_back(std::move(op));
+    }
   }
 }
 
@@ -424,8 +444,11 @@ void FlatExecutor::RunProfiled(const RunContext& context) {
 void FlatExecutor::RunProfiled(size_t step, const RunContext& context) {
   const auto begin = std::chrono::steady_clock::now();
   RunStep(steps_[step], context);
-  profile_->ops[step].time += std::chrono::steady_clock::now() - begin;
-  profile_->ops[step].begin = begin;
+  const auto end = std::chrono::steady_clock::now();
+  OpProfile& op = profile_->ops[steps_[step].profile_row];
+  ++op.calls;
+  op.time += end - begin;
+  if (profile_->listener) profile_->listener(op, begin, end);
   for (const std::function<void()>& call : steps_[step].then) call();
 }
 

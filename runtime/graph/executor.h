@@ -166,9 +166,9 @@ class Executor {
   // kNotFound for a name that is no output.
   virtual absl::StatusOr<tensor::Tensor> Output(std::string_view name) = 0;
 
-  // From now on every Run adds the time of each primitive to `profile`, which is cleared first and
-  // must outlive its use; null ends that. It costs two looks at the clock for each
-  // primitive.
+  // From now on every Run adds the time of each primitive to `profile`, which must outlive its use;
+  // null ends that. Executors that run one after another may share a profile. It costs two looks at
+  // the clock for each primitive.
   virtual void SetProfile(Profile* profile) = 0;
 
   // Bytes of the arena that it needs, scratch memory included but not the block, and what it would

@@ -115,6 +115,14 @@ TEST(GraphTest, RandomOpsAreNumberedAlikeInEveryBuildOfTheModel) {
   }
 }
 
+TEST(GraphTest, OnlyWholeBlocksOfChannelsLieInBlocks) {
+  Graph g;
+  const ValueId x = g.Input("x", {2, 12, 4, 4}, DType::kF32);
+  g.AddOne("reorder", {{std::string(kLayoutAttribute), int64_t{8}}}, {x}, "blocks");
+  EXPECT_THAT(std::string(g.status().message()),
+              HasSubstr("only channels of [N, C, H, W] lie in blocks"));
+}
+
 struct Mistake {
   const char* name;
   std::function<void(Graph&)> make;

@@ -214,11 +214,27 @@ TEST_F(InPlaceTest, EveryKernelThatMayWriteOverAnInputMakesTheSameBitsThere) {
       Walk(compiled, images).Check(&seen);
     }
   }
-  EXPECT_THAT(seen, ::testing::IsSupersetOf(
-                        {"add", "batch_norm", "batch_norm_add_relu_grad", "batch_norm_again",
-                         "batch_norm_grad", "dropout", "gelu", "gelu_grad", "layer_norm",
-                         "layer_norm_grad", "multiply", "relu", "relu_grad",
-                         "softmax_cross_entropy", "softmax_cross_entropy_grad"}));
+  EXPECT_THAT(seen, ::testing::IsSupersetOf({"add",
+                                             "batch_norm",
+                                             "batch_norm_add_relu_grad",
+                                             "batch_norm_again",
+                                             "batch_norm_grad",
+                                             "batch_norm_inference_grad",
+                                             "binary_cross_entropy_grad",
+                                             "dropout",
+                                             "gelu",
+                                             "gelu_grad",
+                                             "layer_norm",
+                                             "layer_norm_grad",
+                                             "log_softmax",
+                                             "log_softmax_grad",
+                                             "multiply",
+                                             "relu",
+                                             "relu_grad",
+                                             "scale",
+                                             "softmax_cross_entropy",
+                                             "softmax_cross_entropy_grad",
+                                             "squared_error_grad"}));
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <ostream>
 #include <set>
+#include <string_view>
 
 #include <gtest/gtest.h>
 
@@ -133,6 +134,20 @@ TEST(OpCoverageTest, EveryOpAndEveryFastKernelIsReachedByACase) {
       }
     }
   }
+}
+
+// These have the reference kernel alone: they copy or fill memory, at its speed, or compute a few
+// numbers a channel.
+TEST(OpCoverageTest, EveryOpHasAFastKernelButThoseThatMoveMemoryOrComputeLittle) {
+  std::set<std::string_view> without = {
+      "batch_statistics", "concat",  "constant", "copy",  "embedding",
+      "nll_grad",         "one_hot", "pad",      "slice", "sum_over_shards"};
+  for (const OpDefinition* op : AllOps()) {
+    if (op->alias) continue;
+    EXPECT_EQ(kernels::ImplementationsOf(op->type).size() == 1, without.erase(op->type) == 1)
+        << op->type;
+  }
+  EXPECT_TRUE(without.empty()) << "there is no op " << *without.begin();
 }
 
 }  // namespace

@@ -3,9 +3,9 @@
 // values.
 //
 // To add an op: one file in graph/ops/ with its OpDefinition and builder, one line in
-// graph/op_definition.cc, a reference kernel with a line in kernels/implementation_list.cc, and a
-// case in graph/conformance_cases.cc, which then checks shapes, gradients, fast kernels and
-// repeatability.
+// graph/op_definition.cc, a reference and a fast kernel with a line in
+// kernels/implementation_list.cc, and a case in graph/cases/, with which shapes, gradients, kernels
+// and repeatability are then checked.
 #ifndef RINGMASTER_RUNTIME_GRAPH_OP_DEFINITION_H_
 #define RINGMASTER_RUNTIME_GRAPH_OP_DEFINITION_H_
 

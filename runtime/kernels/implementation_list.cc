@@ -16,6 +16,7 @@ struct Line {
   size_t count;
 };
 
+// For what only copies or fills memory, at its speed, or computes a few numbers a channel.
 constexpr Line Only(std::string_view op, decltype(Implementation::prepare) reference) {
   return {op, {{{Family::kReference, reference}}}, 1};
 }
@@ -40,8 +41,9 @@ constexpr Line VectorThen(std::string_view op, decltype(Implementation::prepare)
 }
 
 constexpr std::array kLines = {
-    Only("adaptive_avg_pool2d", reference::AdaptiveAvgPool2d),
-    Only("adaptive_avg_pool2d_grad", reference::AdaptiveAvgPool2dGrad),
+    VectorThen("adaptive_avg_pool2d", vector::AdaptiveAvgPool2d, reference::AdaptiveAvgPool2d),
+    VectorThen("adaptive_avg_pool2d_grad", vector::AdaptiveAvgPool2dGrad,
+               reference::AdaptiveAvgPool2dGrad),
     VectorThen("add", vector::Add, reference::Add),
     OneDnnThen("avg_pool2d", onednn::AvgPool2d, reference::AvgPool2d),
     OneDnnThen("avg_pool2d_grad", onednn::AvgPool2dGrad, reference::AvgPool2dGrad),
@@ -53,14 +55,16 @@ constexpr std::array kLines = {
     VectorThen("batch_norm_again", vector::BatchNormAgain, reference::BatchNormAgain),
     VectorThen("batch_norm_grad", vector::BatchNormGrad, reference::BatchNormGrad),
     VectorThen("batch_norm_inference", vector::BatchNormAgain, reference::BatchNormAgain),
-    Only("batch_norm_inference_grad", reference::BatchNormInferenceGrad),
+    VectorThen("batch_norm_inference_grad", vector::BatchNormInferenceGrad,
+               reference::BatchNormInferenceGrad),
     VectorThen("batch_norm_sums", vector::BatchNormSums, reference::BatchNormSums),
     VectorThen("batch_norm_synchronised", vector::BatchNormAgain, reference::BatchNormAgain),
     VectorThen("batch_norm_synchronised_grad", vector::BatchNormSynchronisedGrad,
                reference::BatchNormSynchronisedGrad),
     Only("batch_statistics", reference::BatchStatistics),
-    Only("binary_cross_entropy", reference::BinaryCrossEntropy),
-    Only("binary_cross_entropy_grad", reference::BinaryCrossEntropyGrad),
+    VectorThen("binary_cross_entropy", vector::BinaryCrossEntropy, reference::BinaryCrossEntropy),
+    VectorThen("binary_cross_entropy_grad", vector::BinaryCrossEntropyGrad,
+               reference::BinaryCrossEntropyGrad),
     VectorThen("causal_attention", vector::CausalAttention, reference::CausalAttention),
     VectorThen("causal_attention_grad", vector::CausalAttentionGrad,
                reference::CausalAttentionGrad),
@@ -84,22 +88,22 @@ constexpr std::array kLines = {
     VectorThen("layer_norm_grad", vector::LayerNormGrad, reference::LayerNormGrad),
     VectorThen("linear", vector::Linear, onednn::Linear, reference::Linear),
     VectorThen("linear_gelu", vector::LinearGelu, onednn::LinearGelu, reference::LinearGelu),
-    Only("log_softmax", reference::LogSoftmax),
-    Only("log_softmax_grad", reference::LogSoftmaxGrad),
+    VectorThen("log_softmax", vector::LogSoftmax, reference::LogSoftmax),
+    VectorThen("log_softmax_grad", vector::LogSoftmaxGrad, reference::LogSoftmaxGrad),
     VectorThen("matmul", vector::MatMul, onednn::MatMul, reference::MatMul),
     VectorThen("max_over", vector::MaxOver, reference::MaxOver),
     VectorThen("max_over_grad", vector::MaxOverGrad, reference::MaxOverGrad),
     VectorThen("max_pool2d", vector::MaxPool2d, onednn::MaxPool2d, reference::MaxPool2d),
     VectorThen("max_pool2d_grad", vector::MaxPool2dGrad, reference::MaxPool2dGrad),
     VectorThen("multiply", vector::Multiply, reference::Multiply),
-    Only("nll", reference::Nll),
+    VectorThen("nll", vector::Nll, reference::Nll),
     Only("nll_grad", reference::NllGrad),
     Only("one_hot", reference::OneHot),
     Only("pad", reference::Pad),
     VectorThen("relu", vector::Relu, reference::Relu),
     VectorThen("relu_grad", vector::ReluGrad, reference::ReluGrad),
     OneDnnThen("reorder", onednn::Reorder, reference::Reorder),
-    Only("scale", reference::Scale),
+    VectorThen("scale", vector::Scale, reference::Scale),
     OneDnnThen("sigmoid", onednn::Sigmoid, reference::Sigmoid),
     OneDnnThen("sigmoid_grad", onednn::SigmoidGrad, reference::SigmoidGrad),
     Only("slice", reference::Slice),
@@ -109,8 +113,8 @@ constexpr std::array kLines = {
     VectorThen("softmax_cross_entropy_grad", vector::SoftmaxCrossEntropyGrad,
                reference::SoftmaxCrossEntropyGrad),
     OneDnnThen("softmax_grad", onednn::SoftmaxGrad, reference::SoftmaxGrad),
-    Only("squared_error", reference::SquaredError),
-    Only("squared_error_grad", reference::SquaredErrorGrad),
+    VectorThen("squared_error", vector::SquaredError, reference::SquaredError),
+    VectorThen("squared_error_grad", vector::SquaredErrorGrad, reference::SquaredErrorGrad),
     VectorThen("subtract", vector::Subtract, reference::Subtract),
     Only("sum_over_shards", reference::Copy),
     VectorThen("sum_to", vector::SumTo, reference::SumTo),

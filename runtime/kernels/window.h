@@ -30,6 +30,11 @@ struct Axis {
   int64_t InputAt(int64_t o, int64_t tap) const { return o * stride - padding + tap * dilation; }
 };
 
+// The places of an axis of `in` whose mean is place o of `out` in adaptive pooling.
+inline Range AdaptivePlaces(int64_t o, int64_t in, int64_t out) {
+  return {o * in / out, ((o + 1) * in + out - 1) / out};
+}
+
 struct Window {
   Axis h, w;
 };

@@ -1,6 +1,7 @@
 // What the graph's passes make of the networks that have names: the same bits, step by step.
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <memory>
 #include <numeric>
 #include <ostream>
@@ -13,6 +14,8 @@
 #include "common/networks.h"
 #include "common/status.h"
 #include "runtime/graph/executor.h"
+#include "runtime/graph/op_definition.h"
+#include "runtime/graph/passes/passes.h"
 #include "runtime/nn/binding.h"
 #include "runtime/nn/initialise.h"
 #include "runtime/nn/zoo.h"
@@ -176,6 +179,46 @@ TEST_P(ZooMemoryTest, WithATenthLessEveryBitOfThreeStepsIsTheSame) {
 INSTANTIATE_TEST_SUITE_P(Zoo, ZooMemoryTest,
                          ::testing::Values("resnet-18", "resnet-50", "densenet-121", "gpt-2"),
                          [](const auto& info) { return TestNameOf(info.param); });
+
+// As published, with the images that they are known for. Nothing is computed.
+Model PublishedModel(std::string_view name) {
+  auto model =
+      BuildZoo({.name = std::string(name)},
+               {.batch = 8, .sample = {{3, 224, 224}, tensor::DType::kF32}, .classes = 1000});
+  EXPECT_TRUE(model.ok()) << Message(model.status());
+  return model.ok() ? *std::move(model) : Model();
+}
+
+struct Reorders {
+  std::string_view network;
+  int count = 0;
+};
+
+std::ostream& operator<<(std::ostream& out, const Reorders& reorders) {
+  return out << reorders.network << ": " << reorders.count;
+}
+
+// How often a step brings images from one layout into another: VGG-16's at the classifier, forward
+// and backward, and DenseNet-121's around convolutions so small that they are in rows.
+class ZooLayoutTest : public ::testing::TestWithParam<Reorders> {};
+
+TEST_P(ZooLayoutTest, AStepInBlocksReordersImagesOnlySoOften) {
+  const tensor::Layout images = kernels::FastestImageLayout();
+  if (images == tensor::Layout::kRowMajor) GTEST_SKIP() << "no blocks";
+  const Model model = PublishedModel(GetParam().network);
+  const graph::Graph made = graph::Optimise(model.graph, {.images = images});
+  ASSERT_TRUE(made.status().ok()) << Message(made.status());
+  std::vector<std::string> reorders;
+  for (const graph::Node& node : made.nodes()) {
+    if (node.op->type == "reorder") reorders.push_back(node.name);
+  }
+  EXPECT_EQ(std::ssize(reorders), GetParam().count) << ::testing::PrintToString(reorders);
+}
+
+INSTANTIATE_TEST_SUITE_P(Zoo, ZooLayoutTest,
+                         ::testing::Values(Reorders{"resnet-50", 0}, Reorders{"vgg-16", 2},
+                                           Reorders{"densenet-121", 20}),
+                         [](const auto& info) { return TestNameOf(info.param.network); });
 
 }  // namespace
 }  // namespace ringmaster::nn

@@ -203,7 +203,8 @@ TEST(CyclicTest, RisesAndFallsAsAPowerInEachCycle) {
 }
 
 // Each cycle's end is also the beginning of a collapse: a job of two cycles and a collapse is,
-// until then, the same as a job of three cycles, so that it can begin with the other's checkpoint.
+// until then, the same as a job of three cycles. It computes that part anew, for no job begins with
+// another's checkpoint.
 TEST(CollapseTest, BranchesOffACycleAtTheRateThatTheCycleEndsWith) {
   Schedule schedule;
   schedule.cyclic = Cyclic{.epochs = 2, .rise_epochs = 1, .low_fraction = 0.1};

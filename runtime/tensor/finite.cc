@@ -5,6 +5,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 
 #include "runtime/device/parallel.h"
 #include "runtime/device/wide.h"
@@ -12,21 +13,20 @@
 namespace ringmaster::tensor {
 namespace {
 
-// Looks at all of a block, without a branch, for nearly always all are. `exponent` has the bits
-// that are all ones in what is infinite or no number.
+// Looks at all of a block, without a branch, for nearly always all are: without their signs,
+// numbers are ordered as their bits are, and what is infinite or no number lies from `infinity` on.
 template <typename Bits, typename Float>
-bool BlockIsFinite(std::span<const Float> values, Bits exponent) {
-  Bits not_finite = 0;
-#pragma omp simd reduction(| : not_finite)
-  for (size_t i = 0; i < values.size(); ++i) {
-    const Bits bits = std::bit_cast<Bits>(values[i]) & exponent;
-    not_finite |= bits == exponent ? Bits{1} : Bits{0};
-  }
-  return not_finite == 0;
+bool BlockIsFinite(std::span<const Float> values, Bits infinity) {
+  constexpr Bits kMagnitude = std::numeric_limits<Bits>::max();
+  Bits largest = 0;
+#pragma omp simd reduction(max : largest)
+  for (size_t i = 0; i < values.size(); ++i)
+    largest = std::max(largest, std::bit_cast<Bits>(values[i]) & kMagnitude);
+  return largest < infinity;
 }
 
 template <typename Bits, typename Float>
-bool AllBlocksFinite(std::span<const Float> values, Bits exponent) {
+bool AllBlocksFinite(std::span<const Float> values, Bits infinity) {
   constexpr size_t kBlock = 1 << 14;
   const auto blocks = static_cast<int64_t>((values.size() + kBlock - 1) / kBlock);
   std::atomic<bool> finite = true;
@@ -34,7 +34,7 @@ bool AllBlocksFinite(std::span<const Float> values, Bits exponent) {
     const size_t begin = static_cast<size_t>(block) * kBlock;
     const auto own = values.subspan(begin, std::min(kBlock, values.size() - begin));
     device::WithWidestVectors([&] {
-      if (!BlockIsFinite(own, exponent)) finite.store(false, std::memory_order_relaxed);
+      if (!BlockIsFinite(own, infinity)) finite.store(false, std::memory_order_relaxed);
     });
   });
   return finite;
@@ -43,10 +43,10 @@ bool AllBlocksFinite(std::span<const Float> values, Bits exponent) {
 }  // namespace
 
 bool AllFinite(std::span<const float> values) {
-  return AllBlocksFinite(values, uint32_t{0x7f800000});
+  return AllBlocksFinite(values, int32_t{0x7f800000});
 }
 bool AllFinite(std::span<const double> values) {
-  return AllBlocksFinite(values, uint64_t{0x7ff0000000000000});
+  return AllBlocksFinite(values, int64_t{0x7ff0000000000000});
 }
 
 }  // namespace ringmaster::tensor

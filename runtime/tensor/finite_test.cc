@@ -24,7 +24,8 @@ TYPED_TEST(FiniteTest, NothingAndTheLargestAndSmallestNumbersAreFinite) {
 TYPED_TEST(FiniteTest, OneThatIsNotIsFoundWhereverItStands) {
   using Limits = std::numeric_limits<TypeParam>;
   std::vector<TypeParam> values(40'000, 1);
-  for (const TypeParam bad : {Limits::infinity(), -Limits::infinity(), Limits::quiet_NaN()}) {
+  for (const TypeParam bad :
+       {Limits::infinity(), -Limits::infinity(), Limits::quiet_NaN(), -Limits::quiet_NaN()}) {
     for (const size_t place : {size_t{0}, size_t{20'001}, values.size() - 1}) {
       values[place] = bad;
       EXPECT_FALSE(AllFinite(std::span<const TypeParam>(values))) << bad << " at " << place;

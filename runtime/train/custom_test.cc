@@ -1,6 +1,7 @@
 // Parts of the user's own: that they train as ours do, and what is said of wrong ones.
 #include "runtime/train/custom.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <stdexcept>
 #include <string>
@@ -10,6 +11,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "common/contract.h"
 #include "common/status.h"
 #include "runtime/train/replica.h"
 #include "runtime/train/testing/cluster.h"
@@ -21,6 +23,7 @@ namespace ringmaster::train {
 namespace {
 
 using testing::Cluster;
+using ::testing::ContainsRegex;
 using testing::DigitsJob;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -296,6 +299,27 @@ TEST_F(CustomTest, RefusesAStatisticOfAnotherShape) {
 TEST_F(CustomTest, RefusesADataSetWithoutSamples) {
   trainer().data.custom->settings = {{"samples", 0}};
   EXPECT_EQ(Problem(), "data set \"corners\": no samples to train on; at least 1 is needed");
+}
+
+// Nobody has read the labels before: the data set has said itself what tells it from others.
+TEST_F(CustomTest, NamesTheLabelThatIsNoClassWhereTheLossIsNoNumber) {
+  UseDataset([](Settings&, const std::string&) {
+    const data::SampleFormat format{.input = {{2}, tensor::DType::kF32}, .classes = 2};
+    const auto copy = [](uint32_t row, void* input, int32_t* label) {
+      std::fill_n(static_cast<float*>(input), 2, static_cast<float>(row % 2));
+      *label = row == 60 ? 2 : static_cast<int32_t>(row % 2);
+    };
+    return data::Splits{.train = data::MakeDataset(format, 100, copy), .fingerprint = "mine"};
+  });
+  Cluster cluster(job_.config, job_.options);
+  cluster.Start(2);
+  cluster.Announce();
+  for (const Ending& ending : cluster.WaitForEndings()) {
+    EXPECT_EQ(ending.exit_code, contract::kExitDiverged);
+    EXPECT_THAT(ending.message,
+                ContainsRegex("; on worker [01] the data is wrong in sample 60: label 2 is not in "
+                              "0..1 \\(2 classes\\): "));
+  }
 }
 
 TEST_F(CustomTest, PassesOnWhatAPartSaysAndThrows) {

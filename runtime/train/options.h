@@ -38,6 +38,7 @@ struct SessionOptions {
   std::chrono::milliseconds operation_timeout{60'000};
   // What the collectives take; see collectives::CommunicatorOptions.
   collectives::Algorithm algorithm = collectives::Algorithm::kAuto;
+  std::string congestion_control = "auto";
   // How long to wait for the next round: the operator may have to find a machine first.
   Duration round_timeout = std::chrono::hours(2);
   // How long the last checkpoint may take to reach the disk.

@@ -60,7 +60,8 @@ using NetworkFunction =
 // Splits::train has at least one sample. held_out, of the same format, may be left null: nothing is
 // evaluated then. Where `fingerprint` is left empty, all samples are read once, their labels are
 // checked to lie in [0, classes), and it is a hash of them; with a large set set it yourself, to
-// what tells this data from any other. Any error fails the job with code 66; kInternal and
+// what tells this data from any other. A label that is no class then shows in the first step that
+// has it, whose loss is no number. Any error fails the job with code 66; kInternal and
 // kResourceExhausted, which another try may help, restart the worker.
 using DatasetFunction =
     std::function<absl::StatusOr<data::Splits>(Settings& settings, const std::string& workspace)>;

@@ -10,15 +10,19 @@
 
 #include "common/contract.h"
 #include "common/env.h"
+#include "common/host_port.h"
 #include "common/log.h"
 #include "common/metrics.h"
+#include "common/peer_address.h"
 #include "common/status.h"
 #include "proto/ringmaster/training/v1alpha1/training_job.api.h"
+#include "runtime/device/available_memory.h"
 #include "runtime/device/thread_cpus.h"
 #include "runtime/device/threads.h"
 #include "runtime/train/channel.h"
 #include "runtime/train/graph_dump.h"
 #include "runtime/train/inbox.h"
+#include "runtime/train/job_profile.h"
 #include "runtime/train/session.h"
 #include "runtime/train/workload.h"
 
@@ -49,7 +53,7 @@ struct Endpoint {
 metrics::Registry& ServedRegistry() {
   static auto* const endpoint = new Endpoint;
   auto server =
-      metrics::Server::Start(endpoint->registry, HostPort(Address(), contract::kMetricsPort));
+      metrics::Server::Start(endpoint->registry, JoinHostPort(Address(), contract::kMetricsPort));
   if (server.ok()) {
     endpoint->server = *std::move(server);
   } else {
@@ -114,12 +118,13 @@ absl::StatusOr<Job> ReadJob(Parts parts) {
   return job;
 }
 
-}  // namespace
-
-std::string HostPort(const std::string& address, int port) {
-  const bool bare_v6 = address.find(':') != std::string::npos && address.front() != '[';
-  return bare_v6 ? fmt::format("[{}]:{}", address, port) : fmt::format("{}:{}", address, port);
+absl::StatusOr<Workload> LoadWorkload(const Job& job) {
+  const training::v1alpha1::TrainerConfig& trainer = job.config.trainer;
+  RM_RETURN_IF_ERROR(device::SetThreadCount(trainer.threads_per_worker));
+  return Workload::Load(trainer, job.options.workspace, job.options.parts);
 }
+
+}  // namespace
 
 absl::StatusOr<WorkerConfig> ParseWorkerConfig(const std::string& json) {
   nlohmann::json object = nlohmann::json::parse(json, nullptr, /*allow_exceptions=*/false);
@@ -138,11 +143,13 @@ absl::StatusOr<SessionOptions> ReadOptions() {
   options.job = fmt::format("{}/{}", env::GetString(contract::kEnvNamespace),
                             env::GetString(contract::kEnvJob));
   options.worker = env::GetString(contract::kEnvPodName);
-  options.listen = HostPort(Address(), contract::kWorkerPort);
+  RM_ASSIGN_OR_RETURN(const std::string address, PeerAddress(Address()));
+  options.listen = JoinHostPort(address, contract::kWorkerPort);
   RM_ASSIGN_OR_RETURN(options.operation_timeout, ReadPeerTimeout());
   // A peer that computes opens the round only after its step.
   options.connect_timeout = std::max(options.connect_timeout, options.operation_timeout);
   RM_ASSIGN_OR_RETURN(options.algorithm, collectives::AlgorithmFromEnvironment());
+  options.congestion_control = env::GetString("RINGMASTER_TCP_CONGESTION_CONTROL");
   constexpr char kForceKernels[] = "RINGMASTER_FORCE_KERNELS";
   const std::string forced = env::GetString(kForceKernels);
   if (!kernels::ParseSelection(forced, &options.kernels)) {
@@ -160,12 +167,16 @@ absl::StatusOr<SessionOptions> ReadOptions() {
 
 absl::Status DumpJob(Parts parts, const std::string& folder) {
   RM_ASSIGN_OR_RETURN(const Job job, ReadJob(std::move(parts)));
-  const training::v1alpha1::TrainerConfig& trainer = job.config.trainer;
-  RM_RETURN_IF_ERROR(device::SetThreadCount(trainer.threads_per_worker));
-  RM_ASSIGN_OR_RETURN(Workload workload,
-                      Workload::Load(trainer, job.options.workspace, job.options.parts));
+  RM_ASSIGN_OR_RETURN(Workload workload, LoadWorkload(job));
   RM_RETURN_IF_ERROR(workload.CheckModel(job.options.kernels));
   return DumpGraphs(workload, job.options.kernels, folder);
+}
+
+absl::Status ProfileJob(Parts parts, const std::string& folder) {
+  RM_ASSIGN_OR_RETURN(const Job job, ReadJob(std::move(parts)));
+  RM_ASSIGN_OR_RETURN(Workload workload, LoadWorkload(job));
+  RM_RETURN_IF_ERROR(workload.CheckModel(job.options.kernels, device::AvailableMemory()));
+  return ProfileSteps(workload, job.options.kernels, folder);
 }
 
 Ending RunTrainer(const Parts& parts) {

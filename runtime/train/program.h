@@ -20,14 +20,14 @@ namespace ringmaster::train {
 // Parses RINGMASTER_TRAINER_CONFIG. kInvalidArgument with every problem and its path.
 absl::StatusOr<training::v1alpha1::WorkerConfig> ParseWorkerConfig(const std::string& json);
 
-// Reads the other variables (common/env.h). kInvalidArgument naming the variable.
+// Reads the other variables (common/env.h). kInvalidArgument, or kNotFound where no address is as
+// asked for, naming the variable.
 absl::StatusOr<SessionOptions> ReadOptions();
 
-// "ADDRESS:PORT", with brackets around an IPv6 address.
-std::string HostPort(const std::string& address, int port);
-
-// Writes the graphs of the environment's job into `folder` (graph_dump.h), instead of training it.
+// Instead of training the environment's job, writes its graphs into `folder` (graph_dump.h), or
+// where the time of its steps goes (job_profile.h).
 absl::Status DumpJob(Parts parts, const std::string& folder);
+absl::Status ProfileJob(Parts parts, const std::string& folder);
 
 // The whole program but its exit: dials the launcher, serves metrics, runs the session with these
 // parts. The metrics endpoint is still up afterwards, and a checkpoint may still be written; call

@@ -4,6 +4,8 @@
 #include <csignal>
 #include <cstdlib>
 #include <fstream>
+#include <set>
+#include <thread>
 #include <unistd.h>
 
 #include <fmt/format.h>
@@ -12,9 +14,11 @@
 #include <sys/resource.h>
 
 #include "common/contract.h"
+#include "common/host_port.h"
 #include "common/status.h"
 #include "proto/ringmaster/training/v1alpha1/training_job.api.h"
 #include "runtime/checkpoint/testing.h"
+#include "runtime/collectives/testing/packet_network.h"
 #include "runtime/train/testing/digits_job.h"
 #include "runtime/train/testing/trainer_process.h"
 
@@ -22,10 +26,17 @@ namespace ringmaster::train {
 namespace {
 
 namespace v1 = rendezvous::v1;
+using collectives::testing::PacketNetwork;
 using ::testing::AllOf;
 using testing::DigitsJob;
+using ::testing::Each;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Ne;
+using ::testing::StartsWith;
 using testing::TrainerProcess;
+
+constexpr char kNeedsNamespaces[] = "needs root and /dev/net/tun, to make hosts of namespaces";
 
 TEST(ProgramTest, NamesEveryProblemOfTheConfiguration) {
   const auto config = ParseWorkerConfig(R"({"trainer": {"stepz": 1, "model": {}}})");
@@ -34,12 +45,6 @@ TEST(ProgramTest, NamesEveryProblemOfTheConfiguration) {
               AllOf(HasSubstr("RINGMASTER_TRAINER_CONFIG"), HasSubstr("trainer.stepz"),
                     HasSubstr("trainer.data"), HasSubstr("trainer.optimizer")));
   EXPECT_THAT(Message(ParseWorkerConfig("{").status()), HasSubstr("not JSON"));
-}
-
-TEST(ProgramTest, PutsBracketsAroundAnIpv6Address) {
-  EXPECT_EQ(HostPort("10.0.0.7", 7473), "10.0.0.7:7473");
-  EXPECT_EQ(HostPort("fd00::7", 7473), "[fd00::7]:7473");
-  EXPECT_EQ(HostPort("[fd00::7]", 7473), "[fd00::7]:7473");
 }
 
 TEST(ProgramTest, ReadsHowLongAPeerMayBeSilent) {
@@ -55,6 +60,18 @@ TEST(ProgramTest, ReadsHowLongAPeerMayBeSilent) {
     EXPECT_THAT(Message(ReadOptions().status()), AllOf(HasSubstr(kName), HasSubstr(bad)));
   }
   ::unsetenv(kName);
+}
+
+TEST(ProgramTest, ListensAtThePodsAddressUnlessANetworkIsChosen) {
+  ::setenv(contract::kEnvPodIp, "127.77.0.2", 1);
+  EXPECT_EQ(ReadOptions()->listen, "127.77.0.2:7473");
+  ::setenv(contract::kEnvPeerInterface, "lo", 1);
+  EXPECT_EQ(ReadOptions()->listen, "127.0.0.1:7473");
+  ::setenv(contract::kEnvPeerInterface, "no-such-net", 1);
+  EXPECT_THAT(Message(ReadOptions().status()),
+              HasSubstr("RINGMASTER_PEER_INTERFACE: there is no interface no-such-net"));
+  ::unsetenv(contract::kEnvPeerInterface);
+  ::unsetenv(contract::kEnvPodIp);
 }
 
 TEST(ProgramTest, EndsAtOnceWithPartsThatAreRegisteredTwice) {
@@ -75,14 +92,42 @@ TEST(ProgramTest, TellsAPersonWhoStartsItHowItIsStarted) {
 
 class TrainerProcessTest : public ::testing::Test {
  protected:
-  std::unique_ptr<TrainerProcess> Start(int worker = 0) {
+  // No other test process has it.
+  static std::string PodIp(int worker) {
     const auto pid = static_cast<unsigned>(::getpid());
-    return std::make_unique<TrainerProcess>(std::map<std::string, std::string>{
-        {contract::kEnvTrainerConfig, training::v1alpha1::ToJson(job_.config).dump()},
-        {contract::kEnvWorkspace, job_.workspace().string()},
-        {contract::kEnvJob, "digits"},
-        {contract::kEnvPodIp,
-         fmt::format("127.{}.{}.{}", 64 + pid / 250 % 128, 1 + pid % 250, 101 + worker)}});
+    return fmt::format("127.{}.{}.{}", 64 + pid / 250 % 128, 1 + pid % 250, 101 + worker);
+  }
+
+  std::unique_ptr<TrainerProcess> Start(int worker = 0) {
+    std::map<std::string, std::string> environment = environment_;
+    environment[contract::kEnvTrainerConfig] = training::v1alpha1::ToJson(job_.config).dump();
+    environment[contract::kEnvWorkspace] = job_.workspace().string();
+    environment[contract::kEnvJob] = "digits";
+    environment[contract::kEnvPodIp] = PodIp(worker);
+    return std::make_unique<TrainerProcess>(std::move(environment));
+  }
+
+  static std::string AddressOf(TrainerProcess& worker) {
+    return worker.WaitFor(v1::Event::kReady).ready().address();
+  }
+
+  static v1::ToTrainer Committed(int64_t step) {
+    v1::ToTrainer message;
+    message.mutable_command()->mutable_checkpoint_committed()->mutable_checkpoint()->set_step(step);
+    return message;
+  }
+
+  // One round of these, in the order of their ranks, to its end; all must come to the same weights.
+  static void ExpectTheyTrain(const std::vector<TrainerProcess*>& workers,
+                              const std::vector<std::string>& addresses) {
+    for (size_t rank = 0; rank < workers.size(); ++rank)
+      workers[rank]->Send(Round(1, static_cast<int>(rank), addresses));
+    std::set<std::string> weights;
+    for (TrainerProcess* worker : workers) worker->WaitFor(v1::Event::kShardDurable);
+    for (TrainerProcess* worker : workers) worker->Send(Committed(13));
+    for (TrainerProcess* worker : workers)
+      weights.insert(worker->WaitFor(v1::Event::kFinished).finished().weights_sha256());
+    EXPECT_EQ(weights.size(), 1U);
   }
 
   static v1::ToTrainer Round(int64_t number, int rank, const std::vector<std::string>& addresses) {
@@ -101,6 +146,7 @@ class TrainerProcessTest : public ::testing::Test {
   }
 
   DigitsJob job_;
+  std::map<std::string, std::string> environment_;  // beside what every worker gets
 };
 
 TEST_F(TrainerProcessTest, TrainsAloneAndExitsWithZero) {
@@ -109,9 +155,7 @@ TEST_F(TrainerProcessTest, TrainsAloneAndExitsWithZero) {
   EXPECT_THAT(ready.ready().model(), HasSubstr("lenet-bn"));
   worker->Send(Round(1, 0, {ready.ready().address()}));
   worker->WaitFor(v1::Event::kShardDurable);
-  v1::ToTrainer committed;
-  committed.mutable_command()->mutable_checkpoint_committed()->mutable_checkpoint()->set_step(13);
-  worker->Send(committed);
+  worker->Send(Committed(13));
   const v1::Event finished = worker->WaitFor(v1::Event::kFinished);
   EXPECT_EQ(finished.round(), 1);
   EXPECT_EQ(finished.finished().steps(), 13);
@@ -173,6 +217,59 @@ TEST_F(TrainerProcessTest, LeavesWhenToldToThoughItsDiskHangs) {
   worker->Send(stop);
   EXPECT_EQ(worker->WaitForExit(), contract::kExitPeerLost);
   EXPECT_TRUE(std::filesystem::remove(hanging)) << "nobody has written it";
+}
+
+// As two workers of one node under hostNetwork.
+TEST_F(TrainerProcessTest, TakesAnyPortWhereItsOwnIsTakenAndSaysWhy) {
+  const auto first = Start(0);
+  const std::string usual = AddressOf(*first);
+  EXPECT_EQ(usual, JoinHostPort(PodIp(0), contract::kWorkerPort));
+  const auto second = Start(0);
+  const std::string other = AddressOf(*second);
+  EXPECT_THAT(other, AllOf(StartsWith(PodIp(0) + ":"), Ne(usual)));
+  EXPECT_THAT(second->Log(), AllOf(HasSubstr("listen at " + usual + ": Address already in use"),
+                                   HasSubstr("no metrics are served")));
+  ExpectTheyTrain({first.get(), second.get()}, {usual, other});
+}
+
+TEST_F(TrainerProcessTest, ListensOnTheNetworkThatIsChosenAndTrainsOverIt) {
+  environment_[contract::kEnvPeerInterface] = "127.0.0.0/8";
+  const auto first = Start(0);
+  const auto second = Start(1);
+  const std::vector<std::string> addresses{AddressOf(*first), AddressOf(*second)};
+  EXPECT_THAT(addresses, Each(StartsWith("127.0.0.1:")));
+  ExpectTheyTrain({first.get(), second.get()}, addresses);
+}
+
+TEST_F(TrainerProcessTest, EndsBeforeItIsReadyWhereTheChosenNetworkIsNotThere) {
+  environment_[contract::kEnvPeerInterface] = "no-such-net";
+  const auto worker = Start();
+  EXPECT_EQ(worker->WaitForExit(), contract::kExitBadConfig);
+  EXPECT_THAT(worker->Log(), AllOf(HasSubstr("there is no interface no-such-net; this worker has "),
+                                   HasSubstr("lo 127.0.0.1")));
+}
+
+// Two machines on each of which the pods' own addresses lead nowhere but to itself.
+TEST_F(TrainerProcessTest, TrainsOverTheOneNetworkOfTwoThatItsPeersAreOn) {
+  if (!PacketNetwork::IsPossible()) {
+    const char* ci = std::getenv("CI");
+    ASSERT_NE(ci == nullptr ? "" : std::string(ci), "true") << kNeedsNamespaces;
+    GTEST_SKIP() << kNeedsNamespaces;
+  }
+  PacketNetwork network(2, /*seed=*/1);
+  environment_[contract::kEnvPeerInterface] = "tun0";
+  std::vector<std::unique_ptr<TrainerProcess>> workers(2);
+  for (int host = 0; host < 2; ++host) {
+    std::thread([&] {
+      network.Enter(host);
+      workers[static_cast<size_t>(host)] = Start(host);
+    }).join();
+  }
+  const std::vector<std::string> addresses{AddressOf(*workers[0]), AddressOf(*workers[1])};
+  EXPECT_THAT(addresses,
+              ElementsAre(JoinHostPort(PacketNetwork::Address(0), contract::kWorkerPort),
+                          JoinHostPort(PacketNetwork::Address(1), contract::kWorkerPort)));
+  ExpectTheyTrain({workers[0].get(), workers[1].get()}, addresses);
 }
 
 TEST_F(TrainerProcessTest, LeavesWhenItsLauncherIsGone) {

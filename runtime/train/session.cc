@@ -225,6 +225,7 @@ std::optional<Ending> Session::RunRound(const Round& round) {
   options.connect_timeout = options_.connect_timeout;
   options.operation_timeout = options_.operation_timeout;
   options.algorithm = options_.algorithm;
+  options.congestion_control = options_.congestion_control;
   if (config_.trainer.gradients.encryption == training::v1alpha1::Encryption::kTls) {
     options.encryption = collectives::Encryption::kTls;
     log::Info("connections between workers are encrypted",

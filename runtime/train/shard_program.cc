@@ -134,8 +134,8 @@ absl::StatusOr<StepVector<float>> ShardProgram::Finish() {
   return out;
 }
 
-void ShardProgram::SetProfile(int64_t samples, graph::Profile* profile) {
-  prepared_.at(samples).executor->SetProfile(profile);
+void ShardProgram::SetProfile(graph::Profile* profile) {
+  for (auto& [samples, prepared] : prepared_) prepared.executor->SetProfile(profile);
 }
 
 }  // namespace ringmaster::train

@@ -88,8 +88,8 @@ class ShardProgram {
   // A run again, up to the first number that is not finite (graph::Executor::FindNonFinite).
   absl::StatusOr<std::optional<graph::NonFinite>> FindNonFinite(const BatchPart& part);
 
-  // Executor::SetProfile for shards of `samples` samples, of which one must have been run.
-  void SetProfile(int64_t samples, graph::Profile* profile);
+  // Executor::SetProfile for shards of all sizes that it is prepared for by now.
+  void SetProfile(graph::Profile* profile);
 
   // Bytes that a step's values take, for the largest shard so far, and the number of sizes that it
   // is prepared for.

@@ -84,8 +84,8 @@ absl::StatusOr<std::optional<graph::NonFinite>> ShardRunner::FindNonFinite(
   return programs_[program]->FindNonFinite({range, samples, positions});
 }
 
-void ShardRunner::SetProfile(int64_t samples, graph::Profile* profile) {
-  programs_.front()->SetProfile(samples, profile);
+void ShardRunner::SetProfile(graph::Profile* profile) {
+  for (const auto& program : programs_) program->SetProfile(profile);
 }
 
 }  // namespace ringmaster::train

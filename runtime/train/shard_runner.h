@@ -58,9 +58,8 @@ class ShardRunner {
       int place, data::RowRange range, std::span<const uint32_t> samples,
       std::span<const uint64_t> positions);
 
-  // Executor::SetProfile for shards of `samples` samples, of which one must have been run; of
-  // several that are computed together, the first's.
-  void SetProfile(int64_t samples, graph::Profile* profile);
+  // ShardProgram::SetProfile; of shards that are computed together, for all of them.
+  void SetProfile(graph::Profile* profile);
 
  private:
   void MakePrograms(int count);

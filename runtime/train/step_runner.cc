@@ -11,6 +11,7 @@
 
 #include "common/status.h"
 #include "proto/ringmaster/training/v1alpha1/trainer.api.h"
+#include "runtime/data/sample_check.h"
 #include "runtime/device/available_memory.h"
 #include "runtime/nn/model.h"
 #include "runtime/optim/clip.h"
@@ -202,16 +203,25 @@ bool StepRunner::GradientsAreFinite() {
   return std::isfinite(*sum_of_squares_);
 }
 
+std::span<const uint32_t> StepRunner::SamplesOf(int shard) const {
+  const data::RowRange rows = sum_->RowsOf(shard);
+  return std::span(samples_).subspan(static_cast<size_t>(rows.begin),
+                                     static_cast<size_t>(rows.size()));
+}
+
+// The losses make no number of a label that is no class, so labels are the first to be looked at.
 absl::StatusOr<std::optional<std::string>> StepRunner::ExplainNonFinite() {
   const collectives::Phase phase("look for what is not finite");
   const collectives::ShardRange owned = sum_->owned();
   for (int shard = owned.begin; shard < owned.end; ++shard) {
-    const data::RowRange rows = sum_->RowsOf(shard);
-    RM_ASSIGN_OR_RETURN(const auto found, context_.shards.FindNonFinite(shard - owned.begin, rows,
-                                                                        samples_, positions_));
-    if (!found) continue;
-    return Explain(*found, std::span(samples_).subspan(static_cast<size_t>(rows.begin),
-                                                       static_cast<size_t>(rows.size())));
+    const absl::Status labels = data::CheckLabels(context_.workload.train(), SamplesOf(shard));
+    if (!labels.ok()) return fmt::format("the data is wrong in {}", Message(labels));
+  }
+  for (int shard = owned.begin; shard < owned.end; ++shard) {
+    RM_ASSIGN_OR_RETURN(const auto found,
+                        context_.shards.FindNonFinite(shard - owned.begin, sum_->RowsOf(shard),
+                                                      samples_, positions_));
+    if (found) return Explain(*found, SamplesOf(shard));
   }
   return std::nullopt;
 }

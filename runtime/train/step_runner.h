@@ -1,6 +1,6 @@
 // StepRunner: one rank's training step, from the samples' numbers to changed weights, in three
 // phases: compute the owned shards, reduce, commit. Nothing that lasts changes before the third,
-// which is local. RoundRunner goes through them for training, the benchmark (bench/) to time them.
+// which is local. RoundRunner goes through them for training, LoneWorker to see how long they take.
 //
 // Not thread-safe; a phase blocks as its parts do, Reduce as the communicator's operations.
 #ifndef RINGMASTER_RUNTIME_TRAIN_STEP_RUNNER_H_
@@ -81,8 +81,10 @@ class StepRunner {
 
   // After a step whose sums were not finite, committed with `skip` or not at all: computes this
   // rank's shards again and says where the first such number came from, as in "the first came out
-  // of conv2 (conv2d, f32[8, 50, 8, 8]) with samples 7, 1 of the data". Nothing where all that this
-  // rank's ops make is finite. The sums are undefined afterwards. Errors are Compute's.
+  // of conv2 (conv2d, f32[8, 50, 8, 8]) with samples 7, 1 of the data"; or which label is none, as
+  // in "the data is wrong in sample 7: label 3 is not in 0..1 (2 classes)". Nothing where labels
+  // are right and all that this rank's ops make is finite. The sums are undefined afterwards.
+  // Errors are Compute's.
   absl::StatusOr<std::optional<std::string>> ExplainNonFinite();
 
  private:
@@ -96,6 +98,7 @@ class StepRunner {
   absl::Status Take(int shard, const StepVector<float>& contribution,
                     const std::function<StepFlags()>& wanted);
   bool GradientsAreFinite();
+  std::span<const uint32_t> SamplesOf(int shard) const;
   // AddOverShards.
   absl::Status SumOverShards(size_t point, std::string_view name,
                              std::span<const std::span<const double>> own, std::span<double> total);

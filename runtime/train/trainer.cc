@@ -29,26 +29,38 @@ std::string Usage(const std::string& program, const Parts& parts) {
                           NamesLine("data sets", parts.datasets()) +
                           NamesLine("optimizers", parts.optimizers());
   return fmt::format(
-      "usage: {} [--dump-graph FOLDER | --print-config | --help]\n"
+      "usage: {} [--dump-graph FOLDER | --profile FOLDER | --print-config | --help]\n"
       "\n"
       "Trains what RINGMASTER_TRAINER_CONFIG says, as one worker of a job. The launcher starts it "
       "and\n"
       "speaks to it over RINGMASTER_CHANNEL; --print-config shows its environment. --dump-graph "
       "writes\n"
-      "what becomes of the network instead: `ringmaster explain graph` calls it.\n{}{}",
+      "what becomes of the network instead, --profile where the time of its steps goes: "
+      "`ringmaster\n"
+      "explain graph` and `ringmaster explain profile` call them.\n{}{}",
       program, own.empty() ? "" : "\nIts own parts:\n", own);
 }
 
-int DumpGraph(const Parts& parts, const std::string& folder) {
-  const absl::Status status = DumpJob(parts, folder);
+// Says that `files` are in the folder, or why they are not.
+int Written(const absl::Status& status, const char* files, const std::string& folder) {
   if (status.ok()) {
-    std::printf(
-        "1-model, 2-gradients, 2.N after each pass and 3-plan, each as .txt and .dot, are in %s\n",
-        folder.c_str());
+    std::printf("%s in %s\n", files, folder.c_str());
   } else {
     std::fprintf(stderr, "%s\n", Message(status).c_str());
   }
   return ExitCodeFor(status);
+}
+
+int DumpGraph(const Parts& parts, const std::string& folder) {
+  return Written(DumpJob(parts, folder),
+                 "1-model, 2-gradients, 2.N after each pass and 3-plan, each as .txt and .dot, are",
+                 folder);
+}
+
+int Profile(const Parts& parts, const std::string& folder) {
+  return Written(ProfileJob(parts, folder),
+                 "profile.txt and trace.json, for ui.perfetto.dev or chrome://tracing, are",
+                 folder);
 }
 
 }  // namespace
@@ -66,6 +78,7 @@ int TrainerMain(int argc, char** argv, const Parts& parts) {
     return contract::kExitOk;
   }
   if (argument == "--dump-graph" && argc == 3) return DumpGraph(parts, argv[2]);
+  if (argument == "--profile" && argc == 3) return Profile(parts, argv[2]);
   if (argc > 1) {
     std::fprintf(stderr, "%s: unknown argument %s\n%s", program.c_str(), argv[1],
                  Usage(program, parts).c_str());

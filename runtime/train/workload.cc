@@ -72,12 +72,6 @@ std::string ShardsAtOnce(int together, int64_t samples) {
       together, samples);
 }
 
-std::string WithUnit(size_t bytes) {
-  constexpr double kMega = 1e6, kGiga = 1e9;
-  const auto b = static_cast<double>(bytes);
-  return b >= kGiga ? fmt::format("{:.2f} GB", b / kGiga) : fmt::format("{:.2f} MB", b / kMega);
-}
-
 }  // namespace
 
 optim::RunLength RunLengthOf(const training::v1alpha1::TrainerConfig& config, uint32_t samples) {
@@ -122,7 +116,8 @@ absl::StatusOr<nn::Model> Workload::Build(nn::Mode mode, int64_t batch, bool gra
 }
 
 absl::Status Workload::CheckModel(kernels::Selection kernels,
-                                  std::optional<int64_t> available_memory) {
+                                  std::optional<int64_t> available_memory,
+                                  std::string_view advice) {
   if (train().format().has_independent_labels() && LossOf(*config_) != nn::Loss::kCrossEntropy) {
     return absl::InvalidArgumentError(
         "spec.trainer.loss: is of classes, and this data has independent labels; leave it out");
@@ -140,7 +135,7 @@ absl::Status Workload::CheckModel(kernels::Selection kernels,
   }
   RM_ASSIGN_OR_RETURN(const graph::Requirements step, StepRequirements(kernels, 1));
   RM_RETURN_IF_ERROR(PlanEvaluation(kernels));
-  if (available_memory) RM_RETURN_IF_ERROR(CheckMemory(step, *available_memory));
+  if (available_memory) RM_RETURN_IF_ERROR(CheckMemory(step, *available_memory, advice));
   Sha256 hash;
   hash.Update(fmt::format("threads {}\n", device::ThreadCount()));
   for (const std::string& name : step.implementation_names) {
@@ -210,7 +205,8 @@ graph::CompileOptions Workload::StepOptions(kernels::Selection kernels, int toge
 
 // Weights, one shard's gradients and all shards' sum, what the optimizer keeps, what a step
 // computes in between, and what an evaluation does; more may come from a custom optimizer.
-absl::Status Workload::CheckMemory(const graph::Requirements& step, int64_t available) const {
+absl::Status Workload::CheckMemory(const graph::Requirements& step, int64_t available,
+                                   std::string_view advice) const {
   const size_t parameters = 3 * sizeof(float) * layout_.parameter_floats;
   const size_t optimizer =
       sizeof(float) * optim::FloatsFor(config_->optimizer, layout_.parameter_floats);
@@ -219,12 +215,11 @@ absl::Status Workload::CheckMemory(const graph::Requirements& step, int64_t avai
   return absl::ResourceExhaustedError(fmt::format(
       "the model needs at least {} of memory, {} are available: {} for weights and gradients of {} "
       "parameters, {} for what the optimizer keeps, {} for evaluating {} samples at once, {} for "
-      "the values of a shard of {} samples, the largest of which is {}, {}; cut the batch into "
-      "more shards (batch.shards), make it smaller, or give the workers more memory",
+      "the values of a shard of {} samples, the largest of which is {}, {}; {}",
       WithUnit(least), WithUnit(static_cast<size_t>(available)), WithUnit(parameters),
       WithCommas(layout_.ParameterCount()), WithUnit(optimizer), WithUnit(evaluation_bytes_),
       std::min<int64_t>(evaluated_at_once_, held_out().size()), WithUnit(step.arena_bytes),
-      layout_.inputs.shape.dim(0), step.largest, WithUnit(step.largest_bytes)));
+      layout_.inputs.shape.dim(0), step.largest, WithUnit(step.largest_bytes), advice));
 }
 
 int64_t Workload::batch() const {

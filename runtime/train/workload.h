@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "absl/status/statusor.h"
@@ -31,6 +32,11 @@ namespace ringmaster::train {
 // The length of a run over so many training samples.
 optim::RunLength RunLengthOf(const training::v1alpha1::TrainerConfig& config, uint32_t samples);
 
+// What a job can do where its model needs more memory than there is.
+inline constexpr std::string_view kAdviceOnMemory =
+    "cut the batch into more shards (batch.shards), make it smaller, or give the workers more "
+    "memory";
+
 class Workload {
  public:
   // Reads the data whole. `config` must outlive the workload; `parts` are those that it may name.
@@ -47,10 +53,11 @@ class Workload {
   // data and the memory (in bytes; unknown: any will do), before anything large is allocated.
   //   kInvalidArgument, kUnimplemented  naming the layer; or there is no batch norm to synchronise
   //   kResourceExhausted                with what the network needs, and what for: more than there
-  //                                     is, or than stepMemoryBytes even with what is computed
-  //                                     again
+  //                                     is, with `advice` behind it, or than stepMemoryBytes even
+  //                                     with what is computed again
   absl::Status CheckModel(kernels::Selection kernels,
-                          std::optional<int64_t> available_memory = std::nullopt);
+                          std::optional<int64_t> available_memory = std::nullopt,
+                          std::string_view advice = kAdviceOnMemory);
 
   // The network for `batch` samples; where it trains, with its backward pass unless `gradients` is
   // off.
@@ -102,7 +109,8 @@ class Workload {
   absl::StatusOr<graph::Requirements> StepRequirements(kernels::Selection kernels,
                                                        int together) const;
   absl::Status PlanEvaluation(kernels::Selection kernels);
-  absl::Status CheckMemory(const graph::Requirements& step, int64_t available) const;
+  absl::Status CheckMemory(const graph::Requirements& step, int64_t available,
+                           std::string_view advice) const;
 
   const training::v1alpha1::TrainerConfig* config_;
   data::Splits splits_;

@@ -47,9 +47,13 @@ class CustomModel(RunTest):
         self.assertRegex(self.succeed(program, "--help"),
                          r"(?s)usage: spirals-trainer.*networks: residual-mlp\ndata sets: spirals\noptimizers: signum\n")
         self.check_bits()
+        self.check_groups()
         self.check_errors()
         self.succeed(self.prefix / "bin/ringmaster", "explain", "graph", self.project / "job.yaml")
         self.assertIn("block3", (self.folder / "graph/3-plan.txt").read_text())
+        self.succeed(self.prefix / "bin/ringmaster", "explain", "profile", self.project / "job.yaml")
+        self.assertRegex((self.folder / "profile/profile.txt").read_text(), r"(?s)^residual-mlp, .*block3")
+        self.assertIn("block3", (self.folder / "profile/trace.json").read_text())
 
     def check_what_is_installed(self):
         """Nothing that a user's own names could clash with, and no library that the worker's image lacks."""
@@ -69,6 +73,17 @@ class CustomModel(RunTest):
         wait_until(lambda: not run.running() or run.job("spirals")["status"].get("restarts", {}).get("total"), "the incident")
         self.assertEqual(run.result(), alone)
         self.assertIn("Round 2", run.text())
+
+    def check_groups(self):
+        """The example's optimizer heeds what of the manifest is only handed to it."""
+        def weights(*sets, epochs=1):
+            values = [f"spec.trainer.epochs={epochs}", *("spec.trainer.optimizer." + value for value in sets)]
+            return self.train(*(word for value in values for word in ("--set", value))).result()[0]
+        still = 'groups=[{names: ["*"], learningRateFactor: 0}]'
+        self.assertEqual(weights(still), weights(still, epochs=2))
+        plain, decay = weights(), "custom.weightDecay=0.1"
+        self.assertNotEqual(weights(decay), plain)
+        self.assertEqual(weights(decay, 'groups=[{names: ["*"], weightDecayFactor: 0}]'), plain)
 
     def check_errors(self):
         def fails_with(pattern, *sets):

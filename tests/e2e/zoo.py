@@ -2,6 +2,7 @@
 import json
 import random
 import re
+import struct
 
 from ringmaster_run import ROOT, RunTest
 
@@ -29,8 +30,14 @@ class ZooTest(RunTest):
         """Writes the data and says what spec.trainer.data is."""
         window = recipe.get("window")
         if window is not None:  # counts to four; a window of an odd length begins at each of them
-            (self.folder / "count.txt").write_text("1234" * (window * SAMPLES // 2))
-            return {"text": {"path": "count.txt", "window": window}}
+            times = window * SAMPLES // 2
+            vocabulary = recipe.get("vocabulary")
+            if vocabulary is None:
+                (self.folder / "count.txt").write_text("1234" * times)
+                return {"text": {"path": "count.txt", "window": window}}
+            tokens = [place * (vocabulary - 1) // 3 for place in range(4)]
+            (self.folder / "count.bin").write_bytes(struct.pack("<4H", *tokens) * times)
+            return {"text": {"path": "count.bin", "window": window, "vocabulary": vocabulary}}
         side, channels = recipe["side"], recipe.get("channels", 1)
         (self.folder / "images.csv").write_text(images(side, channels))
         return {"csv": {"path": "images.csv", "classes": recipe.get("classes", CLASSES), "shape": [channels, side, side], "scale": 12}}

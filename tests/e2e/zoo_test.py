@@ -15,11 +15,15 @@ RECIPES = {
 }
 
 
+LITTLE = {"steps": 16, "rate": 0.002, "share": 0.7}
+
+
 class Zoo(ZooTest):
-    pass
+    def test_gpt_2_learns_what_a_tokenizer_wrote(self):
+        self.check_learns("gpt-2", {**RECIPES["gpt-2"], "vocabulary": 50257}, **LITTLE)
 
 
-Zoo.add(RECIPES, "learns_a_batch_by_heart", steps=16, rate=0.002, share=0.7)
+Zoo.add(RECIPES, "learns_a_batch_by_heart", **LITTLE)
 
 if __name__ == "__main__":
     main()

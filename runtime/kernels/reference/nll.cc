@@ -67,9 +67,12 @@ class OneHotKernel : public ReferencePrimitive {
     ParallelFor(rows_, classes_, [&](int64_t r) {
       T* to = a.out<T>(0) + r * classes_;
       const int32_t label = a.in<int32_t>(0)[r];
-      const bool is_class = label >= 0 && label < classes_;
-      std::fill_n(to, classes_, is_class ? T(0) : std::numeric_limits<T>::quiet_NaN());
-      if (is_class) to[label] = T(1);
+      if (label < 0 || label >= classes_) {
+        std::fill_n(to, classes_, std::numeric_limits<T>::quiet_NaN());
+        return;
+      }
+      std::fill_n(to, classes_, T(0));
+      to[label] = T(1);
     });
   }
 

@@ -150,10 +150,14 @@ class BatchNormGradKernelOf : public ChannelKernel {
                             });
       a.out<T>(1)[c] = static_cast<T>(dgamma);
       a.out<T>(2)[c] = static_cast<T>(dbeta);
-      // dx = slope * dy + along * x + offset
       const double slope = static_cast<double>(a.in<T>(1)[c]) * rstd;
-      const double along = kOwnStatistics ? -slope * dgamma * rstd / count() : 0.0;
-      const double offset = kOwnStatistics ? -slope * dbeta / count() - along * mean : 0.0;
+      if constexpr (!kOwnStatistics) {
+        ForElements(c, [&](int64_t i) { dx[i] = static_cast<T>(slope * dy(i)); });
+        return;
+      }
+      // dx = slope * dy + along * x + offset
+      const double along = -slope * dgamma * rstd / count();
+      const double offset = -slope * dbeta / count() - along * mean;
       ForElements(c, [&](int64_t i) {
         dx[i] = static_cast<T>(slope * dy(i) + along * static_cast<double>(x[i]) + offset);
       });

@@ -145,16 +145,12 @@ class AdaptiveKernel : public ReferencePrimitive {
         out_h_(out.dim(2)),
         out_w_(out.dim(3)) {}
 
-  static Range Places(int64_t o, int64_t in, int64_t out) {
-    return {o * in / out, ((o + 1) * in + out - 1) / out};
-  }
-
   // Calls body(rows, columns) for each output place.
   template <typename Body>
   void ForWindows(const Body& body) const {
     for (int64_t oh = 0; oh < out_h_; ++oh) {
       for (int64_t ow = 0; ow < out_w_; ++ow)
-        body(Places(oh, in_h_, out_h_), Places(ow, in_w_, out_w_));
+        body(AdaptivePlaces(oh, in_h_, out_h_), AdaptivePlaces(ow, in_w_, out_w_));
     }
   }
 

@@ -1,5 +1,5 @@
-// ReLU, its gradient, sums, differences, products and quotients. The compiler makes vectors of
-// these loops; the bodies are those of every back end.
+// ReLU, its gradient, sums, differences, products, quotients and multiples. The compiler makes
+// vectors of these loops; the bodies are those of every back end.
 #include "runtime/kernels/elementwise.h"
 
 #include <algorithm>
@@ -55,26 +55,28 @@ class ReluGradKernel : public ElementwisePrimitive {
  public:
   explicit ReluGradKernel(const NodeSpec& node)
       : n_(node.outputs[0].shape.elements()), has_addend_(node.inputs.size() == 3) {}
-  void Run(const Arguments& a) override {
-    has_addend_ ? Run(a,
-                      [addend = a.in<float>(2)](auto lanes, int64_t i, __m256 dy) {
-                        return _mm256_add_ps(dy, lanes.Load(addend + i));
-                      })
-                : Run(a, [](auto /*lanes*/, int64_t /*i*/, __m256 dy) { return dy; });
-  }
+  void Run(const Arguments& a) override { has_addend_ ? RunSum(a) : RunOne(a); }
 
  private:
-  // `gradient` makes what passes of eight elements of dy. Written out: the compiler would add under
-  // a branch for each element.
-  template <typename Gradient>
-  void Run(const Arguments& a, const Gradient& gradient) const {
+  void RunOne(const Arguments& a) const {
     const float *y = a.in<float>(0), *dy = a.in<float>(1);
+    float* dx = a.out<float>(0);
+    ForChunks(n_, [&](int64_t begin, int64_t end) {
+#pragma GCC ivdep
+      for (int64_t i = begin; i < end; ++i) dx[i] = ReluGradBody()(y[i], dy[i]);
+    });
+  }
+
+  // Written out: the compiler would add under a branch for each element.
+  void RunSum(const Arguments& a) const {
+    const float *y = a.in<float>(0), *dy = a.in<float>(1), *addend = a.in<float>(2);
     float* dx = a.out<float>(0);
     ForChunks(n_, [&](int64_t begin, int64_t end) {
       ForLanes(end - begin, [&](auto lanes, int64_t place) {
         const int64_t i = begin + place;
         const __m256 passes = _mm256_cmp_ps(lanes.Load(y + i), _mm256_setzero_ps(), _CMP_GT_OQ);
-        lanes.Store(dx + i, _mm256_and_ps(passes, gradient(lanes, i, lanes.Load(dy + i))));
+        const __m256 sum = _mm256_add_ps(lanes.Load(dy + i), lanes.Load(addend + i));
+        lanes.Store(dx + i, _mm256_and_ps(passes, sum));
       });
     });
   }
@@ -99,6 +101,26 @@ class PairKernel : public ElementwisePrimitive {
 
  private:
   const int64_t n_;
+};
+
+class ScaleKernel : public ElementwisePrimitive {
+ public:
+  explicit ScaleKernel(const NodeSpec& node)
+      : n_(node.outputs[0].shape.elements()),
+        factor_(static_cast<float>(node.attributes.Real("factor"))) {}
+  void Run(const Arguments& a) override {
+    ForChunks(n_, [&](int64_t begin, int64_t end) {
+      const float* x = a.in<float>(0);
+      float* y = a.out<float>(0);
+      const float factor = factor_;
+#pragma GCC ivdep
+      for (int64_t i = begin; i < end; ++i) y[i] = factor * x[i];
+    });
+  }
+
+ private:
+  const int64_t n_;
+  const float factor_;
 };
 
 // What happens to each element alone happens in any layout, if all have the same.
@@ -127,6 +149,10 @@ std::unique_ptr<Primitive> Relu(const NodeSpec& node) {
 
 std::unique_ptr<Primitive> ReluGrad(const NodeSpec& node) {
   return FitsAlike(node) ? std::make_unique<ReluGradKernel>(node) : nullptr;
+}
+
+std::unique_ptr<Primitive> Scale(const NodeSpec& node) {
+  return FitsAlike(node) ? std::make_unique<ScaleKernel>(node) : nullptr;
 }
 
 std::unique_ptr<Primitive> Subtract(const NodeSpec& node) {

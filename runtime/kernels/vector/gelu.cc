@@ -1,27 +1,13 @@
 #include "runtime/kernels/vector/gelu.h"
 
-#include <algorithm>
-
-#include "runtime/device/parallel.h"
+#include "runtime/kernels/vector/elements.h"
 #include "runtime/kernels/vector/fit.h"
-#include "runtime/kernels/vector/lanes.h"
 #include "runtime/kernels/vector/vector.h"
 
 #pragma GCC target("avx2,fma")
 
 namespace ringmaster::kernels::vector {
 namespace {
-
-constexpr int64_t kChunk = 4096;  // elements that one task takes
-
-// Calls body(lanes, i) for each i in [0, n) at which eight elements begin.
-template <typename Body>
-void ForElements(int64_t n, const Body& body) {
-  device::ParallelFor((n + kChunk - 1) / kChunk, kChunk, [&](int64_t chunk) {
-    const int64_t begin = chunk * kChunk;
-    ForLanes(std::min(kChunk, n - begin), [&](auto lanes, int64_t i) { body(lanes, begin + i); });
-  });
-}
 
 class GeluKernel : public VectorPrimitive {
  public:

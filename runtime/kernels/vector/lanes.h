@@ -1,6 +1,6 @@
 // Eight floats at a time: loads and stores of whole vectors and of what is left behind them, sums
-// in double, and the exponential. Internal to this folder, for files that are compiled for AVX2
-// and FMA.
+// in double, and the exponential; and loads of eight integers. Internal to this folder, for files
+// that are compiled for AVX2 and FMA.
 #ifndef RINGMASTER_RUNTIME_KERNELS_VECTOR_LANES_H_
 #define RINGMASTER_RUNTIME_KERNELS_VECTOR_LANES_H_
 
@@ -20,11 +20,14 @@ inline constexpr int64_t kLane = 8;
 class Whole {
  public:
   __m256 Load(const float* from) const { return _mm256_loadu_ps(from); }
+  __m256i Load(const int32_t* from) const {
+    return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from));
+  }
   __m256 LoadOr(const float* from, __m256 /*rest*/) const { return _mm256_loadu_ps(from); }
   void Store(float* to, __m256 values) const { _mm256_storeu_ps(to, values); }
 };
 
-// The first `count` of eight floats, 0 to 8. Memory behind them is not touched.
+// The first `count` of eight floats or integers, 0 to 8. Memory behind them is not touched.
 class Part {
  public:
   explicit Part(int64_t count)
@@ -36,6 +39,7 @@ class Part {
   __m256 Load(const float* from) const {
     return all_ ? _mm256_loadu_ps(from) : _mm256_maskload_ps(from, mask_);
   }
+  __m256i Load(const int32_t* from) const { return _mm256_maskload_epi32(from, mask_); }
   // Those of `rest` behind the last.
   __m256 LoadOr(const float* from, __m256 rest) const {
     return _mm256_blendv_ps(rest, _mm256_maskload_ps(from, mask_), _mm256_castsi256_ps(mask_));
@@ -89,6 +93,11 @@ class Sum {
  private:
   __m256d low_, high_;
 };
+
+inline void SetTo(double* to, __m256 v) {
+  _mm256_storeu_pd(to, LowDoubles(v));
+  _mm256_storeu_pd(to + 4, HighDoubles(v));
+}
 
 // Adds eight floats to eight doubles.
 inline void AddTo(double* to, __m256 v) {

@@ -97,18 +97,27 @@ class LossKernel : public VectorPrimitive {
     for (int64_t c = 0; c < classes_; ++c) shift = _mm256_max_ps(_mm256_load_ps(column(c)), shift);
     alignas(32) std::array<float, kLane> largest;
     _mm256_store_ps(largest.data(), shift);
+    // The first class of each row that has its largest logit.
+    __m256i first_largest = _mm256_set1_epi32(-1);
+    for (int64_t c = classes_; c-- > 0;) {
+      const __m256 is_largest = _mm256_cmp_ps(_mm256_load_ps(column(c)), shift, _CMP_EQ_OQ);
+      first_largest = _mm256_blendv_epi8(first_largest, _mm256_set1_epi32(static_cast<int32_t>(c)),
+                                         _mm256_castps_si256(is_largest));
+    }
+    alignas(32) std::array<int32_t, kLane> guesses;
+    _mm256_store_si256(reinterpret_cast<__m256i*>(guesses.data()), first_largest);
     std::array<double, kLane> aims;
     for (size_t i = 0; i < kLane; ++i) {
-      const float* row = logits + static_cast<int64_t>(i) * classes_;
-      aims[i] = AimOf(row, labels[i]);
-      results[i].correct = IsCorrect(largest[i], row, labels[i]) ? 1.0 : 0.0;
+      aims[i] = AimOf(logits + static_cast<int64_t>(i) * classes_, labels[i]);
+      results[i].correct = IsKnown(labels[i]) && guesses[i] == labels[i] ? 1.0 : 0.0;
     }
     // Added as Sum adds a row: each eighth class by itself, then the fours of them.
-    alignas(32) std::array<double, static_cast<size_t>(kLane * kLane)> partial{};
+    alignas(32) std::array<double, static_cast<size_t>(kLane * kLane)> partial;
     for (int64_t c = 0; c < classes_; ++c) {
       const __m256 e = Exp(_mm256_sub_ps(_mm256_load_ps(column(c)), shift));
       _mm256_store_ps(column(c), e);
-      AddTo(partial.data() + c % kLane * kLane, e);
+      double* const to = partial.data() + c % kLane * kLane;
+      c < kLane ? SetTo(to, e) : AddTo(to, e);
     }
     std::array<double, kLane> sums;
     alignas(32) std::array<float, kLane> shares;
@@ -185,21 +194,32 @@ class LossGradKernel : public VectorPrimitive {
   bool MayOverwrite(int input, int output) const override { return input == 0 && output == 0; }
 
   void Run(const Arguments& a) override {
-    const float dloss = *a.in<float>(2);
-    device::ParallelFor(rows_, classes_, [&](int64_t r) {
-      const float* p = a.in<float>(0) + r * classes_;
-      float* dlogits = a.out<float>(0) + r * classes_;
-      const float everywhere = everywhere_;
-      const int32_t label = a.in<int32_t>(1)[r];
-      const bool known = label >= 0 && label < classes_;
-      const float of_label = known ? dloss * (p[label] - at_label_) : 0.0F;
-#pragma GCC ivdep
-      for (int64_t c = 0; c < classes_; ++c) dlogits[c] = dloss * (p[c] - everywhere);
-      if (known) dlogits[label] = of_label;
+    device::ParallelFor((rows_ + kLane - 1) / kLane, kLane * classes_, [&](int64_t i) {
+      const int64_t first = i * kLane;
+      RunRows(a.in<float>(0) + first * classes_, a.in<int32_t>(1) + first, *a.in<float>(2),
+              std::min(kLane, rows_ - first), a.out<float>(0) + first * classes_);
     });
   }
 
  private:
+  // At most kLane rows, in one loop: of few classes a row alone is hardly a vector.
+  void RunRows(const float* p, const int32_t* labels, float dloss, int64_t rows,
+               float* dlogits) const {
+    const auto is_known = [&](int64_t r) { return labels[r] >= 0 && labels[r] < classes_; };
+    const float everywhere = everywhere_;
+    // Before the probabilities may be gone.
+    std::array<float, kLane> of_labels;
+    for (int64_t r = 0; r < rows; ++r) {
+      of_labels[static_cast<size_t>(r)] =
+          is_known(r) ? dloss * (p[r * classes_ + labels[r]] - at_label_) : 0.0F;
+    }
+#pragma GCC ivdep
+    for (int64_t i = 0; i < rows * classes_; ++i) dlogits[i] = dloss * (p[i] - everywhere);
+    for (int64_t r = 0; r < rows; ++r) {
+      if (is_known(r)) dlogits[r * classes_ + labels[r]] = of_labels[static_cast<size_t>(r)];
+    }
+  }
+
   const int64_t classes_, rows_;
   const float everywhere_, at_label_;  // the target
 };

@@ -3,6 +3,12 @@
 
 namespace ringmaster::kernels::vector {
 
+std::unique_ptr<Primitive> AdaptiveAvgPool2d(const NodeSpec&) {
+  return nullptr;
+}
+std::unique_ptr<Primitive> AdaptiveAvgPool2dGrad(const NodeSpec&) {
+  return nullptr;
+}
 std::unique_ptr<Primitive> Add(const NodeSpec&) {
   return nullptr;
 }
@@ -21,10 +27,19 @@ std::unique_ptr<Primitive> BatchNormAgain(const NodeSpec&) {
 std::unique_ptr<Primitive> BatchNormGrad(const NodeSpec&) {
   return nullptr;
 }
+std::unique_ptr<Primitive> BatchNormInferenceGrad(const NodeSpec&) {
+  return nullptr;
+}
 std::unique_ptr<Primitive> BatchNormSums(const NodeSpec&) {
   return nullptr;
 }
 std::unique_ptr<Primitive> BatchNormSynchronisedGrad(const NodeSpec&) {
+  return nullptr;
+}
+std::unique_ptr<Primitive> BinaryCrossEntropy(const NodeSpec&) {
+  return nullptr;
+}
+std::unique_ptr<Primitive> BinaryCrossEntropyGrad(const NodeSpec&) {
   return nullptr;
 }
 std::unique_ptr<Primitive> CausalAttention(const NodeSpec&) {
@@ -69,6 +84,12 @@ std::unique_ptr<Primitive> Linear(const NodeSpec&) {
 std::unique_ptr<Primitive> LinearGelu(const NodeSpec&) {
   return nullptr;
 }
+std::unique_ptr<Primitive> LogSoftmax(const NodeSpec&) {
+  return nullptr;
+}
+std::unique_ptr<Primitive> LogSoftmaxGrad(const NodeSpec&) {
+  return nullptr;
+}
 std::unique_ptr<Primitive> MatMul(const NodeSpec&) {
   return nullptr;
 }
@@ -87,16 +108,28 @@ std::unique_ptr<Primitive> MaxPool2dGrad(const NodeSpec&) {
 std::unique_ptr<Primitive> Multiply(const NodeSpec&) {
   return nullptr;
 }
+std::unique_ptr<Primitive> Nll(const NodeSpec&) {
+  return nullptr;
+}
 std::unique_ptr<Primitive> Relu(const NodeSpec&) {
   return nullptr;
 }
 std::unique_ptr<Primitive> ReluGrad(const NodeSpec&) {
   return nullptr;
 }
+std::unique_ptr<Primitive> Scale(const NodeSpec&) {
+  return nullptr;
+}
 std::unique_ptr<Primitive> SoftmaxCrossEntropy(const NodeSpec&) {
   return nullptr;
 }
 std::unique_ptr<Primitive> SoftmaxCrossEntropyGrad(const NodeSpec&) {
+  return nullptr;
+}
+std::unique_ptr<Primitive> SquaredError(const NodeSpec&) {
+  return nullptr;
+}
+std::unique_ptr<Primitive> SquaredErrorGrad(const NodeSpec&) {
   return nullptr;
 }
 std::unique_ptr<Primitive> Subtract(const NodeSpec&) {

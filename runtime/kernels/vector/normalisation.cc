@@ -1,5 +1,5 @@
-// Batch norm by the batch's own statistics. As in the reference kernel sums are made in double, in
-// the order of the samples; only what is summed side by side differs.
+// Batch norm by the batch's own statistics, and by others. As in the reference kernel sums are made
+// in double, in the order of the samples; only what is summed side by side differs.
 #include <cmath>
 
 #include "runtime/device/parallel.h"
@@ -209,7 +209,8 @@ class BatchNormSynchronisedGradKernel : public ChannelKernel {
 };
 
 // (x, gamma, mean, variance, dy) -> (dx, dgamma, dbeta); with ReLU behind it also from beta, which
-// says where y was positive.
+// says where y was positive. With statistics of the batch itself (kOwnStatistics), or with others.
+template <bool kOwnStatistics>
 class BatchNormGradKernel : public ChannelKernel {
  public:
   explicit BatchNormGradKernel(const NodeSpec& node)
@@ -249,8 +250,12 @@ class BatchNormGradKernel : public ChannelKernel {
         float* dx = a.out<float>(0) + at;
         ForLanes(plane_, [&](auto lanes, int64_t i) {
           const __m256 values = lanes.Load(x + i), passed = mask.Pass(values, lanes.Load(dy + i));
-          const __m256 rest = _mm256_fmadd_ps(along, _mm256_sub_ps(values, means), offset);
-          lanes.Store(dx + i, _mm256_fmadd_ps(slope, passed, rest));
+          if constexpr (kOwnStatistics) {
+            const __m256 rest = _mm256_fmadd_ps(along, _mm256_sub_ps(values, means), offset);
+            lanes.Store(dx + i, _mm256_fmadd_ps(slope, passed, rest));
+          } else {
+            lanes.Store(dx + i, _mm256_mul_ps(slope, passed));
+          }
         });
       });
     });
@@ -316,7 +321,11 @@ std::unique_ptr<Primitive> BatchNormAddReluGrad(const NodeSpec& node) {
 
 std::unique_ptr<Primitive> BatchNormGrad(const NodeSpec& node) {
   if (!HasRuns(node)) return BatchNormGradOfBlocks(node);
-  return std::make_unique<BatchNormGradKernel>(node);
+  return std::make_unique<BatchNormGradKernel<true>>(node);
+}
+
+std::unique_ptr<Primitive> BatchNormInferenceGrad(const NodeSpec& node) {
+  return HasRuns(node) ? std::make_unique<BatchNormGradKernel<false>>(node) : nullptr;
 }
 
 std::unique_ptr<Primitive> BatchNormSums(const NodeSpec& node) {

@@ -63,9 +63,11 @@ struct WideTile {
   struct Rows {
     __m512 sums[sizeof...(kRow)];
 
-    explicit Rows(const Target& c)
-        : sums{c.accumulate ? _mm512_loadu_ps(c.data + kRow * c.stride) : _mm512_setzero_ps()...} {}
+    Rows() : sums{(static_cast<void>(kRow), _mm512_setzero_ps())...} {}
     void Store(const Product& p, const Target& c) {
+      if (c.accumulate) {
+        ((sums[kRow] = _mm512_add_ps(_mm512_loadu_ps(c.data + kRow * c.stride), sums[kRow])), ...);
+      }
       if (c.bias != nullptr) {
         const __m512 bias = _mm512_loadu_ps(c.bias);
         ((sums[kRow] = _mm512_add_ps(sums[kRow], bias)), ...);
@@ -78,7 +80,7 @@ struct WideTile {
   template <size_t... kRow>
   static void Run(std::index_sequence<kRow...>, const Product& p, const float* a, Panel b,
                   const Target& c) {
-    Rows<kRow...> rows(c);
+    Rows<kRow...> rows;
     const float* from = b.data;
     for (int64_t i = 0; i < p.k; ++i) {
       const __m512 row = _mm512_loadu_ps(from);
@@ -94,7 +96,7 @@ struct WideTile {
   template <size_t... kRow>
   static void RunPair(std::index_sequence<kRow...>, const Product& p, const float* a, Panel b,
                       const Target& c) {
-    Rows<kRow...> rows(c), next_rows(c.Next());
+    Rows<kRow...> rows, next_rows;
     const float* from = b.data;
     for (int64_t i = 0; i < p.k; ++i) {
       const __m512 row = _mm512_loadu_ps(from), next_row = _mm512_loadu_ps(from + b.next);
@@ -172,16 +174,11 @@ struct Tile {
     return _mm256_and_ps(_mm256_cmp_ps(v, _mm256_setzero_ps(), _CMP_NLE_UQ), v);
   }
 
-  static Accumulators Begin(const Target& c, size_t row) {
-    if (!c.accumulate) return {_mm256_setzero_ps(), _mm256_setzero_ps()};
-    const float* from = c.data + static_cast<int64_t>(row) * c.stride;
-    return {_mm256_loadu_ps(from), _mm256_loadu_ps(from + kLane)};
-  }
-
   template <size_t... kRow>
   static void Run(std::index_sequence<kRow...>, const Product& p, const float* a, Panel b,
                   const Target& c) {
-    Accumulators sums[sizeof...(kRow)] = {Begin(c, kRow)...};
+    Accumulators sums[sizeof...(kRow)];
+    for (Accumulators& sum : sums) sum = {_mm256_setzero_ps(), _mm256_setzero_ps()};
     const float* from = b.data;
     for (int64_t i = 0; i < p.k; ++i) {
       const __m256 low = _mm256_loadu_ps(from), high = _mm256_loadu_ps(from + kLane);
@@ -195,13 +192,18 @@ struct Tile {
       from += b.stride;
     }
     const auto store = [&](Accumulators sum, int64_t row) {
+      float* const to = c.data + row * c.stride;
+      if (c.accumulate) {
+        sum.low = _mm256_add_ps(_mm256_loadu_ps(to), sum.low);
+        sum.high = _mm256_add_ps(_mm256_loadu_ps(to + kLane), sum.high);
+      }
       if (c.bias != nullptr) {
         sum.low = _mm256_add_ps(sum.low, _mm256_loadu_ps(c.bias));
         sum.high = _mm256_add_ps(sum.high, _mm256_loadu_ps(c.bias + kLane));
       }
       if (p.relu) sum = {PositivePart(sum.low), PositivePart(sum.high)};
-      _mm256_storeu_ps(c.data + row * c.stride, sum.low);
-      _mm256_storeu_ps(c.data + row * c.stride + kLane, sum.high);
+      _mm256_storeu_ps(to, sum.low);
+      _mm256_storeu_ps(to + kLane, sum.high);
     };
     (store(sums[kRow], kRow), ...);
   }

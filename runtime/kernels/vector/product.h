@@ -44,9 +44,10 @@ struct Product {
   // The same on the calling thread alone, for those that share work among threads themselves.
   void RunAlone(const float* x, const float* w, const float* bias, float* y, float* scratch) const;
 
-  // For products whose B is made piece by piece: y = A B, or y + A B, where B is panels of at most
-  // kTileColumns columns that Pack has brought together; kTileColumns columns of y are written for
-  // each, whose rows are `stride` apart. n and b are not looked at. One thread.
+  // For products whose B is made piece by piece: y = A B, or y + A B, whose products are added up
+  // before y is, for the sake of what a long sum loses. B is panels of at most kTileColumns columns
+  // that Pack has brought together; kTileColumns columns of y are written for each, whose rows are
+  // `stride` apart. n and b are not looked at. One thread.
   void RunPacked(const float* x, const float* packed, float* y, int64_t stride, bool accumulate,
                  const PanelRange& panels = {}) const;
 

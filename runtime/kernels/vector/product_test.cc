@@ -78,5 +78,24 @@ TEST_F(ProductTest, IsTheSumOverTheInnerAxisWhateverTheTilesAndToTheSameBits) {
   }
 }
 
+// To 2^24 no single one can be added.
+TEST_F(ProductTest, AddsUpItsProductsBeforeWhatIsThere) {
+  if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma"))
+    GTEST_SKIP() << "this processor runs no such products";
+  constexpr int64_t kInner = 8;
+  constexpr float kLarge = 1 << 24;
+  const std::vector<float> a(kInner, 1), b(kInner * 2 * kTileColumns, 1);
+  const Product product{.m = 1, .k = kInner, .a = {kInner, 1}};
+  for (const bool wide : {false, true}) {
+    UseWideTiles(wide);
+    for (const int64_t panels : {1, 2}) {
+      std::vector<float> y(static_cast<size_t>(panels * kTileColumns), kLarge);
+      product.RunPacked(a.data(), b.data(), y.data(), panels * kTileColumns, true,
+                        {panels, kInner * kTileColumns, kTileColumns});
+      EXPECT_EQ(y, std::vector<float>(y.size(), kLarge + kInner)) << wide << ", " << panels;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace ringmaster::kernels::vector

@@ -14,14 +14,19 @@
 
 namespace ringmaster::kernels::vector {
 
+std::unique_ptr<Primitive> AdaptiveAvgPool2d(const NodeSpec& node);
+std::unique_ptr<Primitive> AdaptiveAvgPool2dGrad(const NodeSpec& node);
 std::unique_ptr<Primitive> Add(const NodeSpec& node);
 std::unique_ptr<Primitive> BatchMoments(const NodeSpec& node);
 std::unique_ptr<Primitive> BatchNorm(const NodeSpec& node);
 std::unique_ptr<Primitive> BatchNormAddReluGrad(const NodeSpec& node);
 std::unique_ptr<Primitive> BatchNormAgain(const NodeSpec& node);
 std::unique_ptr<Primitive> BatchNormGrad(const NodeSpec& node);
+std::unique_ptr<Primitive> BatchNormInferenceGrad(const NodeSpec& node);
 std::unique_ptr<Primitive> BatchNormSums(const NodeSpec& node);
 std::unique_ptr<Primitive> BatchNormSynchronisedGrad(const NodeSpec& node);
+std::unique_ptr<Primitive> BinaryCrossEntropy(const NodeSpec& node);
+std::unique_ptr<Primitive> BinaryCrossEntropyGrad(const NodeSpec& node);
 std::unique_ptr<Primitive> CausalAttention(const NodeSpec& node);
 std::unique_ptr<Primitive> CausalAttentionGrad(const NodeSpec& node);
 std::unique_ptr<Primitive> Conv2d(const NodeSpec& node);
@@ -36,16 +41,22 @@ std::unique_ptr<Primitive> LayerNorm(const NodeSpec& node);
 std::unique_ptr<Primitive> LayerNormGrad(const NodeSpec& node);
 std::unique_ptr<Primitive> Linear(const NodeSpec& node);
 std::unique_ptr<Primitive> LinearGelu(const NodeSpec& node);
+std::unique_ptr<Primitive> LogSoftmax(const NodeSpec& node);
+std::unique_ptr<Primitive> LogSoftmaxGrad(const NodeSpec& node);
 std::unique_ptr<Primitive> MatMul(const NodeSpec& node);
 std::unique_ptr<Primitive> MaxOver(const NodeSpec& node);
 std::unique_ptr<Primitive> MaxOverGrad(const NodeSpec& node);
 std::unique_ptr<Primitive> MaxPool2d(const NodeSpec& node);
 std::unique_ptr<Primitive> MaxPool2dGrad(const NodeSpec& node);
 std::unique_ptr<Primitive> Multiply(const NodeSpec& node);
+std::unique_ptr<Primitive> Nll(const NodeSpec& node);
 std::unique_ptr<Primitive> Relu(const NodeSpec& node);
 std::unique_ptr<Primitive> ReluGrad(const NodeSpec& node);
+std::unique_ptr<Primitive> Scale(const NodeSpec& node);
 std::unique_ptr<Primitive> SoftmaxCrossEntropy(const NodeSpec& node);
 std::unique_ptr<Primitive> SoftmaxCrossEntropyGrad(const NodeSpec& node);
+std::unique_ptr<Primitive> SquaredError(const NodeSpec& node);
+std::unique_ptr<Primitive> SquaredErrorGrad(const NodeSpec& node);
 std::unique_ptr<Primitive> Subtract(const NodeSpec& node);
 std::unique_ptr<Primitive> SumTo(const NodeSpec& node);
 

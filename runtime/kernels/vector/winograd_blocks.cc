@@ -1,11 +1,13 @@
-// Convolution of large images with many channels over tiles of 6 x 6 pixels, which make 4 x 4
-// results of 3 x 3 weights with 36 multiplications instead of 144 (winograd_transforms.h). A
-// vector's lanes are channels of a block, so tiles are transformed where they lie.
+// Convolution of large images with many channels over tiles that make 4 x 4 results each
+// (winograd_transforms.h): of 6 x 6 pixels for 3 x 3 weights, with 36 multiplications instead of
+// 144, and of 8 x 8 for 5 x 5, with 64 instead of 400. A vector's lanes are channels of a block, so
+// tiles are transformed where they lie.
 //
 // A block of tiles at a time: all its channels are transformed; then, for some channels of the
-// result after the other, each of the 36 points has a matrix product of its own, tiles by channels
-// by channels, and results are transformed back. A block is so large that what it is transformed
-// to stays in the second cache, and that weights, which come from further away, are used often.
+// result after the other, each of the 36 or 64 points has a matrix product of its own, tiles by
+// channels by channels, and results are transformed back. A block is so large that what it is
+// transformed to stays in the second cache, and that weights, which come from further away, are
+// used often.
 //
 // The input's gradient is the same with weights turned around.
 #include "runtime/kernels/vector/winograd_blocks.h"
@@ -31,13 +33,17 @@ constexpr int64_t kGap = 16;
 // Channels of the result that are multiplied together.
 constexpr int64_t kMostChunk = 64;
 
-// Where these kernels were faster than oneDNN's 2.6, for each of the three and the shapes of
-// ResNet-50, VGG-16 and DenseNet-121, on two cores with AVX-512: tiles are mostly filled, so that
-// one multiplication at a point replaces this many, and so many that transforming the weights
-// pays, of which the more are multiplied for each tile, the more lie outside the caches.
-constexpr int64_t kLeastGain = 2;
+// Where these kernels were faster than oneDNN's 2.6, for each of the three, on two cores with
+// AVX-512: of 3 x 3 for the shapes of ResNet-50, VGG-16 and DenseNet-121, of 5 x 5 for AlexNet's,
+// GoogLeNet's and others of 16 to 512 channels. Tiles are mostly filled, so that one multiplication
+// at a point replaces this many, and so many that transforming the weights pays, of which the more
+// are multiplied for each tile, the more lie outside the caches. Of 5 x 5, whose transforms are
+// longer, all of them are so many for one point.
+struct Limits {
+  int64_t least_gain, most_weights_of_a_tile, least_products;
+};
+constexpr Limits kLimitsOfThree{2, 4096, 0}, kLimitsOfFive{4, 1024, 1 << 17};
 constexpr int64_t kLeastTiles = 16;
-constexpr int64_t kMostWeightsOfATile = 4096;
 
 // Where the weights of windows lie: from one channel that is made to the next, and from one that is
 // seen to the next.
@@ -46,7 +52,7 @@ struct WeightStrides {
   bool turned;  // taps backwards
 };
 
-template <int64_t kLanes>
+template <int64_t kTaps, int64_t kLanes>
 class WinogradBlocksKernel : public VectorPrimitive {
  public:
   WinogradBlocksKernel(const BlockTiling& tiling, const WeightStrides& strides, bool relu)
@@ -76,7 +82,9 @@ class WinogradBlocksKernel : public VectorPrimitive {
   }
 
  private:
-  static int64_t MostTiles(int64_t channels) { return channels <= 64 ? 42 : 56; }
+  static constexpr int64_t kPoints = PointsOf(kTaps), kSquarePoints = SquarePointsOf(kTaps);
+
+  static int64_t MostTiles(int64_t channels) { return kTaps == 5 || channels <= 64 ? 42 : 56; }
 
   // From one point to the next: weights, the block's tiles, their products.
   int64_t weight_step() const { return t_.seen.channels * t_.made.channels + kGap; }
@@ -87,19 +95,20 @@ class WinogradBlocksKernel : public VectorPrimitive {
 
   // -> [point, panel of channels made, channel seen, 16].
   void TransformWeights(const float* weight, float* to) const {
-    constexpr int64_t kTaps = 9;
-    const WinogradTransforms& transforms = WinogradTransformsFor(3);
+    constexpr int64_t kSquareTaps = kTaps * kTaps;
+    const WinogradTransforms& transforms = WinogradTransformsFor(kTaps);
     const int64_t seen = t_.seen.channels;
     device::ParallelFor(
         t_.made.channels / kColumns * seen, kSquarePoints * kColumns, [&](int64_t i) {
-          alignas(64) float taps[kTaps * kColumns];
+          alignas(64) float taps[kSquareTaps * kColumns];
           const float* from =
               weight + i / seen * kColumns * strides_.made + i % seen * strides_.seen;
           for (int64_t lane = 0; lane < kColumns; ++lane, from += strides_.made) {
-            for (int64_t tap = 0; tap < kTaps; ++tap) taps[tap * kColumns + lane] = from[tap];
+            for (int64_t tap = 0; tap < kSquareTaps; ++tap) taps[tap * kColumns + lane] = from[tap];
           }
-          constexpr Strides kForwards{3 * kColumns, kColumns}, kBackwards{-3 * kColumns, -kColumns};
-          strides_.turned ? transforms.weight(taps + (kTaps - 1) * kColumns, kBackwards,
+          constexpr Strides kForwards{kTaps * kColumns, kColumns},
+              kBackwards{-kTaps * kColumns, -kColumns};
+          strides_.turned ? transforms.weight(taps + (kSquareTaps - 1) * kColumns, kBackwards,
                                               to + i * kColumns, weight_step())
                           : transforms.weight(taps, kForwards, to + i * kColumns, weight_step());
         });
@@ -156,15 +165,16 @@ class WinogradBlocksKernel : public VectorPrimitive {
   const WeightStrides strides_;
   const bool relu_;
   const int64_t block_, chunk_;  // tiles and channels of the result that are multiplied together
-  const BlockTransforms<kLanes> transforms_;
+  const BlockTransforms<kTaps, kLanes> transforms_;
 };
 
 // (x, weight) -> y, or its positive part.
-template <int64_t kLanes>
-class WinogradBlocksConv2dKernel : public WinogradBlocksKernel<kLanes> {
+template <int64_t kTaps, int64_t kLanes>
+class WinogradBlocksConv2dKernel : public WinogradBlocksKernel<kTaps, kLanes> {
  public:
   WinogradBlocksConv2dKernel(const BlockTiling& t, bool relu)
-      : WinogradBlocksKernel<kLanes>(t, {9 * t.seen.channels, 9, false}, relu) {}
+      : WinogradBlocksKernel<kTaps, kLanes>(
+            t, {kTaps * kTaps * t.seen.channels, kTaps * kTaps, false}, relu) {}
 
   void Run(const Arguments& a) override {
     this->Convolve(a.in<float>(0), a.in<float>(1), a.out<float>(0), static_cast<float*>(a.scratch));
@@ -172,11 +182,12 @@ class WinogradBlocksConv2dKernel : public WinogradBlocksKernel<kLanes> {
 };
 
 // (dy, weight) -> dx
-template <int64_t kLanes>
-class WinogradBlocksGradInputKernel : public WinogradBlocksKernel<kLanes> {
+template <int64_t kTaps, int64_t kLanes>
+class WinogradBlocksGradInputKernel : public WinogradBlocksKernel<kTaps, kLanes> {
  public:
   explicit WinogradBlocksGradInputKernel(const BlockTiling& t)
-      : WinogradBlocksKernel<kLanes>(t, {9, 9 * t.made.channels, true}, false) {}
+      : WinogradBlocksKernel<kTaps, kLanes>(
+            t, {kTaps * kTaps, kTaps * kTaps * t.made.channels, true}, false) {}
 
   void Run(const Arguments& a) override {
     this->Convolve(a.in<float>(0), a.in<float>(1), a.out<float>(0), static_cast<float*>(a.scratch));
@@ -189,24 +200,31 @@ std::optional<BlockTiling> BlockTilingOf(const NodeSpec& node, const tensor::Val
                                          const tensor::Shape& weight, const tensor::ValueSpec& y) {
   if (!FitsInAnyLayout(node) || x.layout != y.layout || x.layout == tensor::Layout::kRowMajor)
     return std::nullopt;
+  const int64_t taps = weight.dim(2);
   const Window window = MakeWindow(x.shape, y.shape, weight.dim(2), weight.dim(3), node.attributes);
-  const auto takes = [](const Axis& axis) {
-    return axis.window == 3 && axis.stride == 1 && axis.dilation == 1 && axis.padding <= 2;
+  const auto takes = [taps](const Axis& axis) {
+    return axis.window == taps && axis.stride == 1 && axis.dilation == 1 && axis.padding < taps;
   };
-  if (!takes(window.h) || !takes(window.w) || node.attributes.Int("groups") > 1)
+  if ((taps != 3 && taps != 5) || !takes(window.h) || !takes(window.w) ||
+      node.attributes.Int("groups") > 1)
     return std::nullopt;
   if (x.shape.dim(1) % kColumns != 0 || y.shape.dim(1) % kColumns != 0) return std::nullopt;
   const auto image = [](const tensor::ValueSpec& spec) {
     return BlockImage{spec.shape.dim(1), spec.shape.dim(2), spec.shape.dim(3),
                       static_cast<int64_t>(spec.layout)};
   };
-  return BlockTiling{x.shape.dim(0), image(x), image(y), window.h.padding, window.w.padding};
+  return BlockTiling{x.shape.dim(0), taps, image(x), image(y), window.h.padding, window.w.padding};
 }
 
 bool Pays(const BlockTiling& t) {
+  const Limits& limits = t.taps == 3 ? kLimitsOfThree : kLimitsOfFive;
+  // Without padding, or with much, the windows of 5 x 5 that one of the images has see zeros, which
+  // oneDNN leaves out; as many as the smaller one's do not.
+  const int64_t pixels = t.taps == 3 ? t.made.pixels() : std::min(t.seen.pixels(), t.made.pixels());
   const int64_t tiles = t.count(), weights = t.seen.channels * t.made.channels;
-  return 9 * t.batch * t.made.height * t.made.width >= kLeastGain * kSquarePoints * tiles &&
-         tiles >= std::max(kLeastTiles, weights / kMostWeightsOfATile);
+  return t.taps * t.taps * t.batch * pixels >= limits.least_gain * SquarePointsOf(t.taps) * tiles &&
+         tiles >= std::max(kLeastTiles, weights / limits.most_weights_of_a_tile) &&
+         tiles * weights >= limits.least_products;
 }
 
 std::unique_ptr<Primitive> WinogradConv2dOfBlocks(const NodeSpec& node) {
@@ -217,20 +235,17 @@ std::unique_ptr<Primitive> WinogradConv2dOfBlocks(const NodeSpec& node) {
   // was 2.3 times as far from the one in double as PyTorch's in f32, and twice is allowed.
   if (node.inputs.size() == 3) return nullptr;
   const bool relu = node.attributes.Int("relu") != 0;
-  if (tiling->seen.lanes == 8)
-    return std::make_unique<WinogradBlocksConv2dKernel<8>>(*tiling, relu);
-  return std::make_unique<WinogradBlocksConv2dKernel<16>>(*tiling, relu);
+  return MakeOfBlocks<WinogradBlocksConv2dKernel>(*tiling, relu);
 }
 
 std::unique_ptr<Primitive> WinogradConv2dGradInputOfBlocks(const NodeSpec& node) {
   auto tiling = BlockTilingOf(node, node.outputs[0], node.inputs[1].shape, node.inputs[0]);
   if (!tiling) return nullptr;
   std::swap(tiling->seen, tiling->made);
-  tiling->padding_down = 2 - tiling->padding_down;
-  tiling->padding_across = 2 - tiling->padding_across;
+  tiling->padding_down = tiling->taps - 1 - tiling->padding_down;
+  tiling->padding_across = tiling->taps - 1 - tiling->padding_across;
   if (!Pays(*tiling)) return nullptr;
-  if (tiling->seen.lanes == 8) return std::make_unique<WinogradBlocksGradInputKernel<8>>(*tiling);
-  return std::make_unique<WinogradBlocksGradInputKernel<16>>(*tiling);
+  return MakeOfBlocks<WinogradBlocksGradInputKernel>(*tiling);
 }
 
 }  // namespace ringmaster::kernels::vector

@@ -1,5 +1,5 @@
-// Convolutions of 3 x 3 windows over images whose channels lie in blocks (tensor::Layout) with
-// fewer multiplications. Internal to this folder.
+// Convolutions of 3 x 3 and 5 x 5 windows over images whose channels lie in blocks (tensor::Layout)
+// with fewer multiplications. Internal to this folder.
 #ifndef RINGMASTER_RUNTIME_KERNELS_VECTOR_WINOGRAD_BLOCKS_H_
 #define RINGMASTER_RUNTIME_KERNELS_VECTOR_WINOGRAD_BLOCKS_H_
 
@@ -15,19 +15,17 @@ namespace ringmaster::kernels::vector {
 
 // Null where images lie otherwise, windows are others or move by more than one pixel, and where
 // these kernels were not found to be faster than oneDNN's; forward also with a bias. What comes out
-// is about as exact as a sum of products; an element that is no number makes such of others near
-// it, too.
+// is about as exact as a sum of products with windows of 3 x 3, and off by up to 1.5e-5 of the
+// largest with 5 x 5; an element that is no number makes such of others near it, too.
 std::unique_ptr<Primitive> WinogradConv2dOfBlocks(const NodeSpec& node);
 std::unique_ptr<Primitive> WinogradConv2dGradInputOfBlocks(const NodeSpec& node);
 std::unique_ptr<Primitive> WinogradConv2dGradWeightOfBlocks(const NodeSpec& node);
-
-// Results of a tile on one axis, of 3 x 3 weights.
-inline constexpr int64_t kTileSide = kPoints - 2;
 
 // An image in blocks of `lanes` channels.
 struct BlockImage {
   int64_t channels, height, width, lanes;
 
+  int64_t pixels() const { return height * width; }
   // In floats: a row of a block, and a sample.
   int64_t row() const { return width * lanes; }
   int64_t sample() const { return channels * height * width; }
@@ -41,7 +39,7 @@ struct BlockImage {
 // All tiles of a batch, in the order of samples, rows and columns, between the image that windows
 // see and the one that they make.
 struct BlockTiling {
-  int64_t batch;
+  int64_t batch, taps;  // windows are of taps x taps, 3 or 5
   BlockImage seen, made;
   int64_t padding_down, padding_across;
 
@@ -75,13 +73,13 @@ std::optional<BlockTiling> BlockTilingOf(const NodeSpec& node, const tensor::Val
 // Whether they are faster than oneDNN's for these tiles.
 bool Pays(const BlockTiling& tiling);
 
-// Transforms squares of images, kLanes channels each.
-template <int64_t kLanes>
+// Transforms squares of images for windows of kTaps x kTaps, kLanes channels each.
+template <int64_t kTaps, int64_t kLanes>
 class BlockTransforms {
  public:
   BlockTransforms()
-      : transforms_(kLanes == kTileColumns ? WinogradTransformsFor(3)
-                                           : WinogradTransformsOfEight()) {}
+      : transforms_(kLanes == kTileColumns ? WinogradTransformsFor(kTaps)
+                                           : WinogradTransformsOfEight(kTaps)) {}
 
   // What a tile sees of a block whose first pixel is `plane`, beyond which are zeros.
   void Image(const BlockTiling& t, const BlockTiling::Tile& tile, const float* plane, float* to,
@@ -100,6 +98,8 @@ class BlockTransforms {
   }
 
  private:
+  static constexpr int64_t kPoints = PointsOf(kTaps);
+
   template <int64_t kSide>
   static void Square(WinogradTransform transform, const BlockImage& image, int64_t row,
                      int64_t column, const float* plane, float* to, int64_t step) {
@@ -120,6 +120,18 @@ class BlockTransforms {
 
   const WinogradTransforms& transforms_;
 };
+
+// The kernel for a tiling's windows and blocks.
+template <template <int64_t kTaps, int64_t kLanes> typename Kernel, typename... Options>
+std::unique_ptr<Primitive> MakeOfBlocks(const BlockTiling& tiling, Options... options) {
+  const bool is_narrow = tiling.seen.lanes == 8;
+  if (tiling.taps == 3) {
+    if (is_narrow) return std::make_unique<Kernel<3, 8>>(tiling, options...);
+    return std::make_unique<Kernel<3, 16>>(tiling, options...);
+  }
+  if (is_narrow) return std::make_unique<Kernel<5, 8>>(tiling, options...);
+  return std::make_unique<Kernel<5, 16>>(tiling, options...);
+}
 
 }  // namespace ringmaster::kernels::vector
 

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 #include <memory>
+#include <random>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -22,14 +24,25 @@ using tensor::Layout;
 
 class WinogradBlocksTest : public ConvolutionTest {};
 
+// How far results may be from exact ones, as a part of the largest.
+double ToleranceOf(const Convolution& c) {
+  return c.kernel == 3 ? 4e-6 : 2e-5;
+}
+
+// Beside the reference in double.
+void ExpectRight(const Node& node, const std::vector<float>& got, double tolerance) {
+  const auto reference = node.Make(DType::kF64, Selection::kReference);
+  const std::vector<double> expected = node.Run<double>(*reference);
+  double largest = 1;
+  for (const double value : expected) largest = std::max(largest, std::abs(value));
+  for (size_t i = 0; i < expected.size(); ++i)
+    ASSERT_NEAR(got[i], expected[i], tolerance * largest) << node.op << " at " << i;
+}
+
 TEST_P(WinogradBlocksTest, AgreesWithTheReferenceInDoubleInAnyBlocksAndVectorsAndToTheSameBits) {
   const bool has_wide = __builtin_cpu_supports("avx512f");
   for (const Node& node : NodesOf(GetParam())) {
     if (node.inputs.size() == 3) continue;
-    const auto reference = node.Make(DType::kF64, Selection::kReference);
-    const std::vector<double> expected = node.Run<double>(*reference);
-    double largest = 1;
-    for (const double value : expected) largest = std::max(largest, std::abs(value));
     std::vector<float> first;
     for (const Layout layout : {Layout::kBlocks8, Layout::kBlocks16}) {
       for (const bool wide : {false, true}) {
@@ -39,8 +52,7 @@ TEST_P(WinogradBlocksTest, AgreesWithTheReferenceInDoubleInAnyBlocksAndVectorsAn
         const std::vector<float> got = node.Run<float>(*primitive, layout);
         if (first.empty()) {
           first = got;
-          for (size_t i = 0; i < expected.size(); ++i)
-            ASSERT_NEAR(got[i], expected[i], 4e-6 * largest) << node.op << " at " << i;
+          ASSERT_NO_FATAL_FAILURE(ExpectRight(node, got, ToleranceOf(GetParam())));
         }
         EXPECT_EQ(got, first) << node.op;
       }
@@ -53,30 +65,67 @@ TEST_P(WinogradBlocksTest, AgreesWithTheReferenceInDoubleInAnyBlocksAndVectorsAn
 // before and after, and more tiles than a block has, of which the last has fewer.
 INSTANTIATE_TEST_SUITE_P(
     Shapes, WinogradBlocksTest,
-    ::testing::Values(Convolution{4, 16, 16, 8, 8, 3, 1},     // whole tiles
-                      Convolution{3, 32, 48, 7, 10, 3, 1},    // ends within tiles
-                      Convolution{6, 48, 16, 9, 8, 3, 0},     // without padding
-                      Convolution{5, 16, 32, 5, 10, 3, 2},    // with all that weights see
-                      Convolution{17, 16, 80, 3, 3, 3, 1},    // one tile, and a chunk that is less
-                      Convolution{5, 144, 16, 6, 6, 3, 1},    // many channels
-                      Convolution{7, 16, 16, 26, 21, 3, 1}),  // several blocks of tiles
+    ::testing::Values(Convolution{4, 16, 16, 8, 8, 3, 1},      // whole tiles
+                      Convolution{3, 32, 48, 7, 10, 3, 1},     // ends within tiles
+                      Convolution{6, 48, 16, 9, 8, 3, 0},      // without padding
+                      Convolution{5, 16, 32, 5, 10, 3, 2},     // with all that weights see
+                      Convolution{17, 16, 80, 3, 3, 3, 1},     // one tile, and a chunk that is less
+                      Convolution{5, 144, 16, 6, 6, 3, 1},     // many channels
+                      Convolution{7, 16, 16, 26, 21, 3, 1},    // several blocks of tiles
+                      Convolution{32, 16, 64, 8, 8, 5, 2},     // whole tiles of 5 x 5
+                      Convolution{15, 32, 48, 7, 11, 5, 2},    // ends within tiles
+                      Convolution{7, 48, 16, 24, 24, 5, 0},    // without padding
+                      Convolution{5, 16, 96, 20, 23, 5, 4},    // with all that weights see
+                      Convolution{103, 16, 80, 4, 4, 5, 2},    // one tile, and a chunk that is less
+                      Convolution{4, 144, 16, 16, 16, 5, 1},   // many channels
+                      Convolution{12, 16, 32, 26, 21, 5, 2}),  // several blocks of tiles
     [](const auto& info) {
       const Convolution& c = info.param;
-      return fmt::format("Of{}x{}x{}x{}By{}Padded{}", c.batch, c.in, c.height, c.width, c.out,
-                         c.padding);
+      return fmt::format("Of{}x{}x{}x{}By{}x{}Padded{}", c.batch, c.in, c.height, c.width, c.out,
+                         c.kernel, c.padding);
     });
+
+// Any seed may draw errors that the cases above do not have.
+TEST_F(WinogradBlocksTest, AgreesWithTheReferenceInDoubleForShapesAtRandom) {
+  const unsigned seed = std::random_device{}();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937 random(seed);
+  const auto draw = [&](int64_t least, int64_t most) {
+    return std::uniform_int_distribution<int64_t>(least, most)(random);
+  };
+  int taken = 0;
+  for (int i = 0; i < 20; ++i) {
+    const int64_t kernel = draw(0, 1) == 0 ? 3 : 5;
+    const Convolution c{draw(1, 8),       16 * draw(1, 4), 16 * draw(1, 4),    draw(kernel, 13),
+                        draw(kernel, 13), kernel,          draw(0, kernel - 1)};
+    SCOPED_TRACE(::testing::PrintToString(c));
+    const Layout layout = draw(0, 1) == 0 ? Layout::kBlocks8 : Layout::kBlocks16;
+    for (const Node& node : NodesOf(c)) {
+      const auto primitive = node.Make(DType::kF32, Selection::kFastest, layout);
+      if (primitive->name() != "vector/winograd") continue;
+      ++taken;
+      ASSERT_NO_FATAL_FAILURE(
+          ExpectRight(node, node.Run<float>(*primitive, layout), 1.5F * ToleranceOf(c)));
+    }
+  }
+  EXPECT_GT(taken, 0);
+}
 
 TEST_F(WinogradBlocksTest, LeavesToOthersWhatItIsNotFor) {
   const std::vector<Convolution> others = {
-      {2, 16, 32, 12, 12, 5, 2},           // other windows
+      {2, 16, 32, 12, 12, 7, 3},           // other windows
       {2, 16, 32, 12, 12, 3, 1, 2},        // strides
       {2, 16, 32, 12, 12, 3, 2, 1, 2},     // dilation
       {2, 32, 32, 12, 12, 3, 1, 1, 1, 2},  // groups
       {2, 16, 24, 12, 12, 3, 1},           // channels that do not fill a tile's columns
       {2, 24, 16, 12, 12, 3, 1},
-      {9, 16, 16, 5, 5, 3, 1},    // tiles that are hardly filled
-      {3, 16, 16, 8, 8, 3, 1},    // few tiles
-      {4, 512, 512, 7, 7, 3, 1},  // more weights than that
+      {9, 16, 16, 5, 5, 3, 1},     // tiles that are hardly filled
+      {3, 16, 16, 8, 8, 3, 1},     // few tiles
+      {4, 512, 512, 7, 7, 3, 1},   // more weights than that
+      {32, 64, 64, 6, 6, 5, 2},    // of 5 x 5: tiles that are hardly filled
+      {15, 128, 128, 4, 4, 5, 2},  // few tiles
+      {4, 512, 512, 7, 7, 5, 2},   // more weights than that
+      {8, 16, 32, 14, 14, 5, 2},   // few channels for as many tiles
   };
   for (const Convolution& c : others) {
     for (const Node& node : NodesOf(c)) {

@@ -1,5 +1,5 @@
-// The gradient of weights over the same tiles (winograd_blocks.cc): at each of the 36 points the
-// tiles of x times those of dy, summed over all tiles in order.
+// The gradient of weights over the same tiles (winograd_blocks.cc): at each point the tiles of x
+// times those of dy, summed over all tiles in order.
 //
 // A block of tiles of both is transformed by all threads, then each thread multiplies at points of
 // its own, so that each sum has one thread and one order.
@@ -19,7 +19,7 @@ constexpr int64_t kColumns = kTileColumns;
 constexpr int64_t kGap = 16;  // as in winograd_blocks.cc
 
 // (x, dy) -> dweight
-template <int64_t kLanes>
+template <int64_t kTaps, int64_t kLanes>
 class WinogradBlocksGradWeightKernel : public VectorPrimitive {
  public:
   explicit WinogradBlocksGradWeightKernel(const BlockTiling& tiling)
@@ -44,7 +44,10 @@ class WinogradBlocksGradWeightKernel : public VectorPrimitive {
   }
 
  private:
-  static constexpr int64_t kMostTiles = 112;
+  static constexpr int64_t kPoints = PointsOf(kTaps), kSquarePoints = SquarePointsOf(kTaps);
+  // The transforms of 5 x 5 enlarge what a sum loses, which is the less the fewer are added at
+  // once.
+  static constexpr int64_t kMostTiles = kTaps == 3 ? 112 : 56;
   // Tiles that one thread transforms at a time.
   static constexpr int64_t kPiece = 14;
 
@@ -93,24 +96,24 @@ class WinogradBlocksGradWeightKernel : public VectorPrimitive {
   }
 
   void Finish(const float* sums, float* dweight) const {
-    constexpr int64_t kTaps = 9;
-    const WinogradTransforms& transforms = WinogradTransformsFor(3);
+    constexpr int64_t kSquareTaps = kTaps * kTaps;
+    const WinogradTransforms& transforms = WinogradTransformsFor(kTaps);
     const int64_t seen = t_.seen.channels, made = t_.made.channels;
     device::ParallelFor(made / kColumns * seen, kSquarePoints * kColumns, [&](int64_t i) {
-      alignas(64) float taps[kTaps * kColumns];
+      alignas(64) float taps[kSquareTaps * kColumns];
       const int64_t o = i / seen * kColumns, c = i % seen;
       transforms.weight_grad(sums + c * made + o, {kPoints * sum_step(), sum_step()}, taps,
                              kColumns);
-      float* to = dweight + (o * seen + c) * kTaps;
-      for (int64_t lane = 0; lane < kColumns; ++lane, to += seen * kTaps) {
-        for (int64_t tap = 0; tap < kTaps; ++tap) to[tap] = taps[tap * kColumns + lane];
+      float* to = dweight + (o * seen + c) * kSquareTaps;
+      for (int64_t lane = 0; lane < kColumns; ++lane, to += seen * kSquareTaps) {
+        for (int64_t tap = 0; tap < kSquareTaps; ++tap) to[tap] = taps[tap * kColumns + lane];
       }
     });
   }
 
   const BlockTiling t_;
   const int64_t block_;  // tiles that are transformed and multiplied together
-  const BlockTransforms<kLanes> transforms_;
+  const BlockTransforms<kTaps, kLanes> transforms_;
 };
 
 }  // namespace
@@ -118,8 +121,7 @@ class WinogradBlocksGradWeightKernel : public VectorPrimitive {
 std::unique_ptr<Primitive> WinogradConv2dGradWeightOfBlocks(const NodeSpec& node) {
   const auto tiling = BlockTilingOf(node, node.inputs[0], node.outputs[0].shape, node.inputs[1]);
   if (!tiling || !Pays(*tiling)) return nullptr;
-  if (tiling->seen.lanes == 8) return std::make_unique<WinogradBlocksGradWeightKernel<8>>(*tiling);
-  return std::make_unique<WinogradBlocksGradWeightKernel<16>>(*tiling);
+  return MakeOfBlocks<WinogradBlocksGradWeightKernel>(*tiling);
 }
 
 }  // namespace ringmaster::kernels::vector

@@ -1,20 +1,20 @@
-// Images cut into tiles of 6 x 6 pixels that overlap, and results into those that such tiles make:
-// how many there are, and what moves them to where the transforms want them. Internal to this
-// folder.
+// Images cut into tiles that overlap, and results into those of 4 x 4 that such tiles make: how
+// many there are, and what moves them to where the transforms want them. Internal to this folder.
 //
-// Four neighbouring tiles of a row, a quad, lie side by side, and four quads make a panel: a
-// product's sixteen columns. Rows of tiles are filled up to whole quads with zeros.
+// A sample's tiles go row by row, and samples that are taken together make a group. Sixteen tiles
+// of a group, one after the other, are a panel: a product's columns. So small images fill panels,
+// too.
 #ifndef RINGMASTER_RUNTIME_KERNELS_VECTOR_WINOGRAD_TILES_H_
 #define RINGMASTER_RUNTIME_KERNELS_VECTOR_WINOGRAD_TILES_H_
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <immintrin.h>
 
 #include "runtime/kernels/vector/parts.h"
 #include "runtime/kernels/vector/product.h"
 #include "runtime/kernels/vector/rows.h"
-#include "runtime/kernels/vector/winograd_rows.h"
 #include "runtime/kernels/vector/winograd_transforms.h"
 #include "runtime/kernels/window.h"
 
@@ -23,18 +23,11 @@
 
 namespace ringmaster::kernels::vector {
 
-// Tiles that lie side by side.
-inline constexpr int64_t kQuad = 4;
-
 // What all three kernels need, from the shapes of x, weight and y.
 struct WinogradTiling {
   int64_t batch, in_channels, out_channels, taps;
-  int64_t stride = 0;   // pixels from one tile to the next, and results of a tile on one axis
-  int64_t down = 0;     // rows of tiles
-  int64_t across = 0;   // tiles of a row, filled up
-  int64_t panels = 0;   // of an image's tiles
-  int64_t rows = 0;     // of the padded image
-  int64_t columns = 0;  // of one phase of such a row
+  int64_t down = 0, across = 0;  // a sample's rows of tiles, and tiles of a row
+  int64_t together = 1;          // samples of a group
   Axis h, w;
 
   WinogradTiling(const tensor::Shape& x, const tensor::Shape& weight, const tensor::Shape& y,
@@ -44,12 +37,9 @@ struct WinogradTiling {
     h = both.h;
     w = both.w;
     if (!HasTiles()) return;
-    stride = kPoints + 1 - taps;
-    down = PartsOf(h.out, stride);
-    across = PartsOf(w.out, stride * kQuad) * kQuad;
-    panels = PartsOf(down * across, kTileColumns);
-    rows = stride * (down - 1) + kPoints;
-    columns = PartsOf(across + (kPoints - 1) / stride, kQuad) * kQuad;
+    down = PartsOf(h.out, kTileSide);
+    across = PartsOf(w.out, kTileSide);
+    together = Together();
   }
 
   bool HasTiles() const {
@@ -57,118 +47,129 @@ struct WinogradTiling {
     return (taps == 3 || taps == 5) && is_plain(h) && is_plain(w);
   }
 
+  int64_t tiles() const { return down * across; }  // of a sample
+  int64_t panels(int64_t samples) const { return PartsOf(samples * tiles(), kTileColumns); }
+  // Tiles of a panel.
+  int64_t lanes(int64_t panel, int64_t samples) const {
+    return std::min(kTileColumns, samples * tiles() - panel * kTileColumns);
+  }
   int64_t image() const { return in_channels * h.in * w.in; }
   int64_t result() const { return out_channels * h.out * w.out; }
   int64_t padded_out() const { return PartsOf(out_channels, kTileColumns) * kTileColumns; }
-  // Of one channel.
-  int64_t padded_width() const { return stride * columns; }
-  int64_t padded_image() const { return rows * padded_width(); }
-  int64_t padded_result() const { return stride * down * stride * across; }
-  // Whether the result's rows and columns fill the tiles.
-  bool IsWhole() const { return h.out == stride * down && w.out == stride * across; }
 
-  // A panel's tiles of that many channels, at all points.
-  static int64_t point_floats(int64_t channels) { return kSquarePoints * channels * kTileColumns; }
-  int64_t quads() const { return down * across / kQuad; }
-  int64_t quads_of(int64_t panel) const { return std::min(kQuad, quads() - panel * kQuad); }
+  // Of one channel of a sample, as tiles see it: rows are read in fours.
+  int64_t image_rows() const { return kTileSide * down + taps - 1; }
+  int64_t image_width() const { return kTileSide * (across + 1); }
+  int64_t padded_image() const { return image_rows() * image_width(); }
+  int64_t result_width() const { return kTileSide * across; }
+  int64_t padded_result() const { return kTileSide * down * result_width(); }
+  // Whether that is what there is, so that nothing need be copied.
+  bool IsWholeImage() const {
+    return h.padding == 0 && w.padding == 0 && h.in == image_rows() && w.in == image_width();
+  }
+  bool IsWholeResult() const { return h.out == kTileSide * down && w.out == result_width(); }
+
+ private:
+  // So many groups at least, if there are so many samples, for as many threads; and tiles of one at
+  // most, if there are several samples.
+  static constexpr int64_t kLeastGroups = 2;
+  static constexpr int64_t kMostTogether = 64;
+
+  // The fewest samples whose tiles fill pairs of panels best.
+  int64_t Together() const {
+    const int64_t most = std::min(batch / kLeastGroups, kMostTogether / tiles());
+    int64_t best = 1;
+    const auto lanes = [&](int64_t samples) {
+      return PartsOf(samples * tiles(), 2 * kTileColumns) * 2 * kTileColumns;
+    };
+    for (int64_t samples = 2; samples <= most; ++samples) {
+      if (lanes(samples) * best < lanes(best) * samples) best = samples;
+    }
+    return best;
+  }
 };
 
-// Moves tiles, kStride apart, between images and panels.
-template <int64_t kStride>
-class WinogradTiles {
- public:
-  explicit WinogradTiles(const WinogradTiling& tiling) : t_(tiling) {}
+// Planes of the samples of a group: from one sample, row and channel to the next.
+template <typename Float>
+struct Planes {
+  Float* first;
+  int64_t sample, row, channel;
+};
 
-  // Steps are read once: the compiler must take it that a vector's store may change them.
+// Of each of a panel's tiles, where its first float is in such planes.
+using Places = std::array<int64_t, kTileColumns>;
 
-  // A channel of the image -> phases of its rows. Of `padded` the edges are zeros, and stay so.
-  void Split(const float* x, float* padded, float* phases) const {
-    CopyRows(t_.h.in, t_.w.in, x, t_.w.in, padded + FirstPixel(), t_.padded_width());
-    ForFours([&](int64_t pixels, int64_t four, int64_t columns) {
-      SplitFour<kStride>(padded + pixels, phases + four, columns);
-    });
+// The panel's tiles, of which the last is repeated behind the last of `samples` samples.
+template <typename Float>
+Places PlacesOf(const WinogradTiling& t, int64_t panel, int64_t samples,
+                const Planes<Float>& planes) {
+  Places places;
+  const int64_t first = panel * kTileColumns, end = samples * t.tiles();
+  int64_t column = first % t.across, row = first / t.across % t.down, n = first / t.tiles();
+  for (int64_t i = 0; i < kTileColumns; ++i) {
+    places[i] = n * planes.sample + kTileSide * (row * planes.row + column);
+    if (first + i + 1 >= end || ++column < t.across) continue;
+    column = 0;
+    if (++row < t.down) continue;
+    row = 0;
+    ++n;
   }
-  // The other way about.
-  void Join(const float* phases, float* padded, float* x) const {
-    ForFours([&](int64_t pixels, int64_t four, int64_t columns) {
-      JoinFour<kStride>(phases + four, columns, padded + pixels);
-    });
-    CopyRows(t_.h.in, t_.w.in, padded + FirstPixel(), t_.padded_width(), x, t_.w.in);
-  }
+  return places;
+}
 
-  // Phases -> the panel's tiles: kSquarePoints rows of sixteen. Behind the last quad it is
-  // repeated.
-  void Gather(int64_t panel, const float* phases, float* tiles) const {
-    const int64_t width = t_.padded_width(), columns = t_.columns;
-    for (int64_t quad = 0; quad < kQuad; ++quad) {
-      const float* row = phases + PlaceOf(std::min(panel * kQuad + quad, t_.quads() - 1));
-      float* to = tiles + quad * kQuad;
-      for (int64_t i = 0; i < kPoints; ++i, row += width, to += kPoints * kTileColumns) {
-        for (int64_t j = 0; j < kPoints; ++j)
-          _mm_storeu_ps(to + j * kTileColumns,
-                        _mm_loadu_ps(row + j % kStride * columns + j / kStride));
+// Four vectors of four floats, side by side with another four: rows become columns.
+inline void TransposeFours(__m256 (&v)[4]) {
+  const __m256 low_ab = _mm256_unpacklo_ps(v[0], v[1]), high_ab = _mm256_unpackhi_ps(v[0], v[1]);
+  const __m256 low_cd = _mm256_unpacklo_ps(v[2], v[3]), high_cd = _mm256_unpackhi_ps(v[2], v[3]);
+  v[0] = _mm256_shuffle_ps(low_ab, low_cd, 0x44);
+  v[1] = _mm256_shuffle_ps(low_ab, low_cd, 0xEE);
+  v[2] = _mm256_shuffle_ps(high_ab, high_cd, 0x44);
+  v[3] = _mm256_shuffle_ps(high_ab, high_cd, 0xEE);
+}
+
+// A panel's tiles of kSide x kSide floats, 4 to 8, of one channel -> kSide * kSide rows of sixteen.
+template <int64_t kSide>
+void GatherTiles(const float* plane, int64_t row, const Places& places, float* tiles) {
+  for (int64_t i = 0; i < kSide; ++i, plane += row, tiles += kSide * kTileColumns) {
+    for (int64_t lane = 0; lane < kTileColumns; lane += kLane) {
+      const int64_t* at = places.data() + lane;
+      for (int64_t j = 0; j < kSide; j += 4) {
+        __m256 fours[4];
+        for (int64_t k = 0; k < 4; ++k)
+          fours[k] = _mm256_loadu2_m128(plane + at[k + 4] + j, plane + at[k] + j);
+        TransposeFours(fours);
+        for (int64_t k = 0; k < std::min<int64_t>(4, kSide - j); ++k)
+          _mm256_storeu_ps(tiles + (j + k) * kTileColumns + lane, fours[k]);
       }
     }
   }
-  // Adds column `j` of the panel's tiles to the phases.
-  void AddColumn(int64_t panel, int64_t j, const float* tiles, float* phases) const {
-    const int64_t width = t_.padded_width(), quads = t_.quads_of(panel);
-    phases += j % kStride * t_.columns + j / kStride;
-    for (int64_t quad = 0; quad < quads; ++quad) {
-      float* to = phases + PlaceOf(panel * kQuad + quad);
-      const float* from = tiles + j * kTileColumns + quad * kQuad;
-      for (int64_t i = 0; i < kPoints; ++i, to += width, from += kPoints * kTileColumns)
-        _mm_storeu_ps(to, _mm_add_ps(_mm_loadu_ps(to), _mm_loadu_ps(from)));
+}
+
+// The other way about: calls store(where in the plane, four floats) for those of the first `count`
+// tiles. Of a plane's places that several tiles have, an earlier tile's comes first.
+template <int64_t kSide, typename Store>
+inline void ScatterTiles(const float* tiles, const Places& places, int64_t count, float* plane,
+                         int64_t row, const Store& store) {
+  for (int64_t i = kSide - 1; i >= 0; --i) {
+    for (int64_t lane = 0; lane < count; lane += kLane) {
+      const int64_t* at = places.data() + lane;
+      for (int64_t j = (kSide - 1) / 4 * 4; j >= 0; j -= 4) {
+        __m256 fours[4];
+        for (int64_t k = 0; k < 4; ++k) {
+          fours[k] = j + k < kSide
+                         ? _mm256_loadu_ps(tiles + (i * kSide + j + k) * kTileColumns + lane)
+                         : _mm256_setzero_ps();
+        }
+        TransposeFours(fours);
+        float* const to = plane + i * row + j;
+        for (int64_t k = 0; k < std::min<int64_t>(4, count - lane); ++k)
+          store(to + at[k], _mm256_castps256_ps128(fours[k]));
+        for (int64_t k = 4; k < std::min<int64_t>(8, count - lane); ++k)
+          store(to + at[k], _mm256_extractf128_ps(fours[k - 4], 1));
+      }
     }
   }
-
-  // A channel of the result -> the panel's tiles: kStride * kStride rows of sixteen. The result's
-  // rows are `width` apart, and fill the tiles.
-  void GatherResult(int64_t panel, const float* y, int64_t width, float* tiles) const {
-    ForResultRows(panel, width, [&](int64_t at, int64_t tile) {
-      SplitFour<kStride>(y + at, tiles + tile, kTileColumns);
-    });
-  }
-  // The other way about.
-  void ScatterResult(int64_t panel, const float* tiles, float* y, int64_t width) const {
-    ForResultRows(panel, width, [&](int64_t at, int64_t tile) {
-      JoinFour<kStride>(tiles + tile, kTileColumns, y + at);
-    });
-  }
-
- private:
-  // Where a padded image has the image's first pixel.
-  int64_t FirstPixel() const { return t_.h.padding * t_.padded_width() + t_.w.padding; }
-  // Where phases have a quad's first pixel.
-  int64_t PlaceOf(int64_t quad) const {
-    const int64_t first = quad * kQuad;
-    return first / t_.across * kStride * t_.padded_width() + first % t_.across;
-  }
-
-  // Calls body(where in the padded image, where in its phases, from phase to phase) for four pixels
-  // of each phase after the other.
-  template <typename Body>
-  void ForFours(const Body& body) const {
-    const int64_t rows = t_.rows, width = t_.padded_width(), columns = t_.columns;
-    for (int64_t row = 0, at = 0; row < rows; ++row, at += width) {
-      for (int64_t k = 0; k < columns; k += kQuad) body(at + kStride * k, at + k, columns);
-    }
-  }
-
-  // Calls body(where in the result, where in its tiles) for each row of each quad.
-  template <typename Body>
-  void ForResultRows(int64_t panel, int64_t width, const Body& body) const {
-    const int64_t quads = t_.quads_of(panel), across = t_.across;
-    for (int64_t quad = 0; quad < quads; ++quad) {
-      const int64_t first = (panel * kQuad + quad) * kQuad;
-      const int64_t at = first / across * kStride * width + first % across * kStride;
-      for (int64_t i = 0; i < kStride; ++i)
-        body(at + i * width, i * kStride * kTileColumns + quad * kQuad);
-    }
-  }
-
-  const WinogradTiling t_;
-};
+}
 
 }  // namespace ringmaster::kernels::vector
 

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -65,14 +66,14 @@ TEST(BenchMeasureTest, EveryOpOfTheStepAndWhatIsBesideThemHasItsShare) {
   double ops = 0, shares = 0;
   for (const graph::OpProfile& op : result->profile.ops)
     ops += std::chrono::duration<double>(op.time).count();
-  EXPECT_GE(result->profile.runs, 5);
+  EXPECT_GE(result->profile.steps, 5);
   EXPECT_GT(ops, 0);
   std::vector<std::string> names;
   for (const Share& share : result->shares) {
     names.push_back(share.what);
     shares += share.seconds;
   }
-  EXPECT_GE(shares, ops / static_cast<double>(result->profile.runs));
+  EXPECT_GE(shares, ops / static_cast<double>(result->profile.steps));
   for (const char* name : {"linear", "matmul", "relu", "softmax_cross_entropy", "(optimizer)",
                            "(sum over workers)", "(samples, executor)"})
     EXPECT_THAT(names, ::testing::Contains(name));
@@ -86,7 +87,7 @@ TEST(BenchMeasureTest, SharesOfAStepInShardsAreThoseOfAllItsShards) {
   double shares = 0;
   for (const Share& share : result->shares) shares += share.seconds;
   EXPECT_GT(shares, result->step_seconds / 4);
-  EXPECT_EQ(result->profile.runs, result->steps);
+  EXPECT_EQ(result->profile.steps, result->steps);
   EXPECT_THAT(Text(options, *result), HasSubstr("batch 8 in 4 shards, f32"));
   options.shards = 3;
   EXPECT_THAT(std::string(Measure(options).status().message()),
@@ -94,13 +95,14 @@ TEST(BenchMeasureTest, SharesOfAStepInShardsAreThoseOfAllItsShards) {
 }
 
 TEST(BenchTrialTest, AStepIsTheTrainersItChangesTheWeightsAndCounts) {
-  const auto trial = Trial::Make(MakeSubject(SmallOptions()), 8, 16, kernels::Selection::kFastest);
+  const auto trial = Trial::Make(*MakeSubject(SmallOptions()), 8, 16, kernels::Selection::kFastest);
   ASSERT_TRUE(trial.ok()) << trial.status();
-  const std::string before = (*trial)->replica().WeightsDigest();
-  ASSERT_TRUE((*trial)->Step().ok());
-  EXPECT_EQ((*trial)->replica().step(), 1u);
-  EXPECT_NE((*trial)->replica().WeightsDigest(), before);
-  EXPECT_GT((*trial)->replica().loss(), 0);
+  LoneWorker& worker = (*trial)->worker();
+  const std::string before = worker.replica().WeightsDigest();
+  ASSERT_TRUE(worker.Step().ok());
+  EXPECT_EQ(worker.replica().step(), 1u);
+  EXPECT_NE(worker.replica().WeightsDigest(), before);
+  EXPECT_GT(worker.replica().loss(), 0);
 }
 
 TEST(BenchTrialTest, ANetworkThatNobodyKnowsIsRefusedWithThoseThatAreKnown) {
@@ -110,6 +112,21 @@ TEST(BenchTrialTest, ANetworkThatNobodyKnowsIsRefusedWithThoseThatAreKnown) {
   EXPECT_EQ(result.status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(result.status().message()),
               ::testing::AllOf(HasSubstr("lenet-6000"), HasSubstr("lenet-bn")));
+}
+
+TEST(BenchTrialTest, WhatTheSmallNetworkDoesNotHaveIsRefused) {
+  Options layers = SmallOptions();
+  layers.layers = 3;
+  Options dropout = SmallOptions();
+  dropout.dropout = 0.1;
+  for (const auto& [options, advice] :
+       {std::pair{layers, "leave out --layers"}, std::pair{dropout, "leave out --dropout"}}) {
+    for (const absl::Status& status :
+         {Measure(options).status(), MeasureLimit(options).status(), Dump(options)}) {
+      EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
+      EXPECT_THAT(std::string(status.message()), HasSubstr(advice));
+    }
+  }
 }
 
 TEST(BenchTrialTest, SamplesThatDoNotFitTheNetworkAreRefused) {
@@ -276,6 +293,26 @@ TEST(BenchProgramTest, SaysWhatTheArithmeticAloneTakes) {
   const auto json = nlohmann::json::parse(RunProgram(flags + " --json").output, nullptr, false);
   ASSERT_TRUE(json.is_object());
   EXPECT_GT(json["limit_samples_per_second"], 0);
+}
+
+// As a user would who takes any batch: the samples alone are 631 GB.
+TEST(BenchProgramTest, RefusesABatchThatTheMachineHasNoMemoryFor) {
+  const std::string flags = "--model resnet-50 --batch 1048576 ";
+  for (const char* more : {"", "--shards 0", "--dump /dev/null"}) {
+    const Ended run = RunProgram(flags + more);
+    EXPECT_EQ(run.code, 71) << run.output;
+    for (const char* part :
+         {"beside 631.3", " for 1,048,576 samples: the model needs at least ",
+          " for weights and gradients of 25,557,032 parameters, ",
+          " for the values of a shard of 1048576 samples, the largest of which is ",
+          "; ask for a smaller batch (--batch) or for more shards of it (--shards)\n"})
+      EXPECT_THAT(run.output, HasSubstr(part)) << more;
+  }
+  const Ended limit = RunProgram(flags + "--limit");
+  EXPECT_EQ(limit.code, 71) << limit.output;
+  for (const char* part :
+       {"conv2d alone, [1048576, ", " GB of memory, ", " are available; ask for "})
+    EXPECT_THAT(limit.output, HasSubstr(part));
 }
 
 TEST(BenchProgramTest, DrawsAStepOpByOp) {

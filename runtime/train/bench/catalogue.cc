@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "common/networks.h"
+#include "common/status.h"
 
 namespace ringmaster::train::bench {
 namespace {
@@ -10,7 +11,6 @@ namespace {
 namespace config = training::v1alpha1;
 
 constexpr char kMlp[] = "mlp";
-constexpr double kLearningRate = 0.01;
 constexpr double kMomentum = 0.9;
 
 config::Layer LinearLayer(int32_t features) {
@@ -28,6 +28,17 @@ config::Sequential Mlp(int64_t classes) {
   return net;
 }
 
+// It is what it is; the zoo's networks say themselves what of them is fixed.
+absl::Status CheckMlp(const Options& options) {
+  if (options.layers > 0) {
+    return absl::InvalidArgumentError(
+        "the layers of mlp are fixed: leave out --layers, which counts the blocks of gpt-2");
+  }
+  if (options.dropout >= 0)
+    return absl::InvalidArgumentError("mlp has no dropout: leave out --dropout");
+  return absl::OkStatus();
+}
+
 data::SampleFormat KnownFor(const std::string& model) {
   data::SampleFormat format{.input = {{3, 224, 224}, tensor::DType::kF32}, .classes = 1000};
   if (model == kMlp) format = {.input = {{64}, tensor::DType::kF32}, .classes = 10};
@@ -41,7 +52,7 @@ data::SampleFormat KnownFor(const std::string& model) {
 
 }  // namespace
 
-Subject MakeSubject(const Options& options) {
+absl::StatusOr<Subject> MakeSubject(const Options& options) {
   Subject subject{.samples = KnownFor(options.model)};
   data::SampleFormat& samples = subject.samples;
   if (!options.input.empty()) samples.input.shape = tensor::Shape(options.input);
@@ -50,14 +61,16 @@ Subject MakeSubject(const Options& options) {
   if (options.classes > 0) samples.classes = options.classes;
   config::TrainerConfig& config = subject.config;
   if (options.model == kMlp) {
+    RM_RETURN_IF_ERROR(CheckMlp(options));
     config.model.sequential = Mlp(samples.classes);
   } else {
     config.model.zoo.emplace();
     config.model.zoo->name = options.model;
     if (options.dropout >= 0) config.model.zoo->dropout = options.dropout;
+    if (options.layers > 0) config.model.zoo->layers = static_cast<int32_t>(options.layers);
   }
   config.optimizer.sgd.emplace();
-  config.optimizer.sgd->learning_rate = kLearningRate;
+  config.optimizer.sgd->learning_rate = options.learning_rate;
   config.optimizer.sgd->momentum = kMomentum;
   config.batch.size = static_cast<int32_t>(options.batch);
   config.batch.shards = options.shards;

@@ -19,8 +19,9 @@ struct Subject {
 // "mlp" is a 64-128-10 network with a ReLU; any other name is the zoo's, which refuses those that
 // it does not know when the network is built. The optimizer is SGD with momentum. Samples are
 // images, 3x224x224 of 1000 classes, those of a lenet 1x28x28 of 10, or 256 of 50257 tokens for
-// gpt-2, where the options do not say.
-Subject MakeSubject(const Options& options);
+// gpt-2, where the options do not say. kInvalidArgument: the options ask something of "mlp" that it
+// does not have.
+absl::StatusOr<Subject> MakeSubject(const Options& options);
 
 // The subject's training graph for so many samples. Errors are nn::BuildModel's.
 absl::StatusOr<nn::Model> BuildSubject(const Subject& subject, int64_t batch);

@@ -72,7 +72,8 @@ absl::Status AddBatch(const Workload& workload, Content& content) {
 
 // Not every network takes a rate for what it does not have.
 absl::StatusOr<bool> HasDropout(const Options& options) {
-  RM_ASSIGN_OR_RETURN(const nn::Model model, BuildSubject(MakeSubject(options), 1));
+  RM_ASSIGN_OR_RETURN(const Subject subject, MakeSubject(options));
+  RM_ASSIGN_OR_RETURN(const nn::Model model, BuildSubject(subject, 1));
   return std::ranges::any_of(model.graph.nodes(),
                              [](const graph::Node& node) { return node.op->type == "dropout"; });
 }
@@ -83,18 +84,19 @@ absl::Status Dump(Options options) {
   RM_ASSIGN_OR_RETURN(const bool has_dropout, HasDropout(options));
   if (has_dropout) options.dropout = 0;
   const auto batch = static_cast<uint32_t>(options.batch);
-  RM_ASSIGN_OR_RETURN(const auto trial,
-                      Trial::Make(MakeSubject(options), batch, batch, options.kernels));
+  RM_ASSIGN_OR_RETURN(const Subject subject, MakeSubject(options));
+  RM_ASSIGN_OR_RETURN(const auto trial, Trial::Make(subject, batch, batch, options.kernels));
   const Workload& workload = trial->workload();
+  LoneWorker& worker = trial->worker();
   Content content;
   RM_RETURN_IF_ERROR(AddBatch(workload, content));
-  AddParameters(workload.layout(), "weights/", trial->replica().weights(), 1, content);
+  AddParameters(workload.layout(), "weights/", worker.replica().weights(), 1, content);
   Tensor losses({options.dump_steps}, DType::kF32);
   for (int64_t step = 0; step < options.dump_steps; ++step) {
-    RM_RETURN_IF_ERROR(trial->Step().status());
-    losses.data<float>()[step] = static_cast<float>(trial->replica().loss());
+    RM_RETURN_IF_ERROR(worker.Step());
+    losses.data<float>()[step] = static_cast<float>(worker.replica().loss());
     if (step > 0) continue;
-    AddParameters(workload.layout(), "gradients/", trial->steps().gradients(),
+    AddParameters(workload.layout(), "gradients/", worker.steps().gradients(),
                   1 / workload.labels_per_batch(), content);
   }
   content.Add("losses", std::move(losses));

@@ -3,12 +3,16 @@
 #include <algorithm>
 #include <chrono>
 #include <map>
+#include <memory>
+#include <optional>
 #include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "common/status.h"
+#include "common/text.h"
+#include "runtime/device/available_memory.h"
 #include "runtime/device/threads.h"
 #include "runtime/graph/graph.h"
 #include "runtime/graph/op_definition.h"
@@ -86,20 +90,52 @@ double SecondsOf(const Kind& kind, kernels::Primitive& primitive) {
   return Median(std::move(times));
 }
 
+absl::Status CheckMemory(const Kind& kind, size_t scratch_bytes,
+                         const std::optional<int64_t>& available) {
+  size_t bytes = scratch_bytes;
+  for (const auto* specs : {&kind.inputs, &kind.outputs})
+    for (const ValueSpec& spec : *specs) bytes += spec.bytes();
+  if (!available || bytes <= static_cast<size_t>(*available)) return absl::OkStatus();
+  return absl::ResourceExhaustedError(fmt::format(
+      "{} alone, {}, needs {} of memory, {} are available; ask for a smaller batch (--batch)",
+      kind.node->op->type, ShapesOf(kind), WithUnit(bytes),
+      WithUnit(static_cast<size_t>(*available))));
+}
+
 bool IsArithmetic(std::string_view op) {
   return op.starts_with("conv2d") || op == "linear" || op == "matmul";
+}
+
+struct Timed {
+  Kind kind;
+  std::unique_ptr<kernels::Primitive> primitive;
+};
+
+// All that is timed, made ready before any of it is, so that what does not fit is refused at once.
+absl::StatusOr<std::vector<Timed>> PrepareAll(const graph::Graph& graph) {
+  const std::optional<int64_t> available = device::AvailableMemory();
+  std::vector<Timed> all;
+  for (auto& [key, kind] : KindsOf(graph)) {
+    if (!IsArithmetic(kind.node->op->type)) continue;
+    // Of what is too large oneDNN is not asked.
+    RM_RETURN_IF_ERROR(CheckMemory(kind, 0, available));
+    auto primitive = kernels::PrepareIdeal(kind.spec());
+    if (primitive == nullptr) return absl::UnimplementedError("oneDNN does not take " + key);
+    RM_RETURN_IF_ERROR(CheckMemory(kind, primitive->scratch_bytes(), available));
+    all.push_back({kind, std::move(primitive)});
+  }
+  return all;
 }
 
 }  // namespace
 
 absl::StatusOr<Limit> MeasureLimit(const Options& options) {
   RM_RETURN_IF_ERROR(device::SetThreadCount(options.threads));
-  RM_ASSIGN_OR_RETURN(const nn::Model model, BuildSubject(MakeSubject(options), options.batch));
+  RM_ASSIGN_OR_RETURN(const Subject subject, MakeSubject(options));
+  RM_ASSIGN_OR_RETURN(const nn::Model model, BuildSubject(subject, options.batch));
+  RM_ASSIGN_OR_RETURN(const std::vector<Timed> all, PrepareAll(model.graph));
   Limit limit;
-  for (const auto& [key, kind] : KindsOf(model.graph)) {
-    if (!IsArithmetic(kind.node->op->type)) continue;
-    const auto primitive = kernels::PrepareIdeal(kind.spec());
-    if (primitive == nullptr) return absl::UnimplementedError("oneDNN does not take " + key);
+  for (const auto& [kind, primitive] : all) {
     const double seconds = SecondsOf(kind, *primitive);
     limit.step_seconds += static_cast<double>(kind.count) * seconds;
     limit.parts.push_back({.op = std::string(kind.node->op->type),

@@ -28,8 +28,9 @@ struct Limit {
 
 // Times each kind of convolution and matrix product of the step, forward and backward, by itself,
 // with operands in the layouts that oneDNN likes best (kernels/ideal.h). Fixes the thread count;
-// errors are those of building the network, kInvalidArgument for a network that has neither, and
-// kUnimplemented where oneDNN lacks one of them.
+// errors are those of building the network, kInvalidArgument for a network that has neither,
+// kUnimplemented where oneDNN lacks one of them, and, before anything is timed, kResourceExhausted
+// where the operands of one need more memory than there is.
 absl::StatusOr<Limit> MeasureLimit(const Options& options);
 
 }  // namespace ringmaster::train::bench

@@ -102,13 +102,17 @@ void Declare(CLI::App& app, Flags& flags) {
       ->check(Extents());
   app.add_option("--classes", options.classes, "1000, or what the network is known for.")
       ->check(CLI::Range(int64_t{2}, kMostExtent));
+  app.add_option("--layers", options.layers, "Blocks of gpt-2; 12.")
+      ->check(CLI::Range(int64_t{1}, int64_t{1000}));
+  app.add_option("--learning-rate", options.learning_rate, "Of SGD with momentum; 0.01.")
+      ->check(CLI::Range(0.0, 1e3));
   app.add_option("--dropout", options.dropout,
                  "Of the network's dropout layers; what the network has.")
       ->check(CLI::Range(0.0, 0.99));
   app.add_flag("--profile", options.profile, "The time of every op, not of classes of them.");
-  auto* trace = app.add_option("--trace", options.trace,
-                               "Writes one step, op by op, to this file, for ui.perfetto.dev or "
-                               "chrome://tracing.");
+  app.add_option("--trace", options.trace,
+                 "Writes one step, op by op, to this file, for ui.perfetto.dev or "
+                 "chrome://tracing.");
   app.add_flag("--json", options.json, "One JSON object instead of text.");
   auto* limit =
       app.add_flag("--limit", options.limit,
@@ -120,7 +124,7 @@ void Declare(CLI::App& app, Flags& flags) {
       "Times nothing: writes a batch, weights, gradients and the losses of a few steps to this "
       "file, in the safetensors format, without dropout.");
   limit->excludes(dump);
-  shards->excludes(trace)->excludes(limit);
+  shards->excludes(limit);
   app.add_option("--dump-steps", options.dump_steps, "Steps that --dump takes; 10.")
       ->check(CLI::Range(int64_t{1}, int64_t{1000}))
       ->needs(dump);

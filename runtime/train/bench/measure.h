@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "runtime/graph/profile.h"
 #include "runtime/train/bench/options.h"
+#include "runtime/train/step_profile.h"
 
 namespace ringmaster::train::bench {
 
@@ -30,9 +30,9 @@ struct Result {
   double samples_per_second = 0;
   // The most memory that the process had, everything included.
   uint64_t peak_bytes = 0;
-  // Taken after the timing, for looking at the clock takes time; the largest first.
-  std::vector<Share> shares;
-  graph::Profile profile;
+  // Taken after the timing, for looking at the clock takes time.
+  StepProfile profile;
+  std::vector<Share> shares;  // of its steps; the largest first
 };
 
 // Of an even number of values the mean of the two in the middle. There is at least one.

@@ -20,10 +20,12 @@ struct Options {
   double dropout = -1;         // of the model's dropout layers; negative: what the model has
   std::vector<int64_t> input;  // extents of one sample; empty: what the model is known for
   int64_t classes = 0;         // 0: likewise
+  int64_t layers = 0;          // blocks of gpt-2; 0: what it has
+  double learning_rate = 0.01;
   bool json = false;
   bool profile = false;  // every op instead of classes of them
   bool limit = false;    // time the arithmetic alone instead: limit.h
-  std::string trace;     // a file for trace.h; empty: none
+  std::string trace;     // a file for step_trace.h; empty: none
   std::string dump;      // a file for dump.h; empty: time steps instead
   int64_t dump_steps = 10;
   kernels::Selection kernels = kernels::Selection::kFastest;

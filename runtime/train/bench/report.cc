@@ -1,7 +1,5 @@
 #include "runtime/train/bench/report.h"
 
-#include <chrono>
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
@@ -23,17 +21,6 @@ std::string OnCores(const Result& result) {
                      fmt::join(result.cores, ","));
 }
 
-// With three digits that count.
-std::string Duration(double seconds) {
-  if (seconds >= 1) return fmt::format("{:.2f} s", seconds);
-  if (seconds >= 1e-3) return fmt::format("{:.{}f} ms", seconds * 1e3, seconds >= 1e-2 ? 1 : 2);
-  return fmt::format("{:.1f} µs", seconds * 1e6);
-}
-
-double SecondsOf(const graph::Profile& profile, const graph::OpProfile& op) {
-  return std::chrono::duration<double>(op.time).count() / static_cast<double>(profile.runs);
-}
-
 double Sum(const std::vector<Share>& shares) {
   double sum = 0;
   for (const Share& share : shares) sum += share.seconds;
@@ -41,7 +28,8 @@ double Sum(const std::vector<Share>& shares) {
 }
 
 std::string Line(double seconds, double total, const std::string& what) {
-  return fmt::format("  {:>10}  {:>5.1f} %  {}\n", Duration(seconds), 100 * seconds / total, what);
+  return fmt::format("  {:>10}  {:>5.1f} %  {}\n", WithTimeUnit(seconds), 100 * seconds / total,
+                     what);
 }
 
 }  // namespace
@@ -52,23 +40,14 @@ std::string Text(const Options& options, const Result& result) {
       "  a step takes {} (median of {}): {} samples/s\n"
       "  compiled in {}, peak memory {:.1f} MB\n",
       Heading(options), OnCores(result), WithCommas(result.parameters),
-      Duration(result.step_seconds), WithCommas(result.steps),
-      WithCommas(static_cast<int64_t>(result.samples_per_second)), Duration(result.compile_seconds),
-      static_cast<double>(result.peak_bytes) / 1e6);
+      WithTimeUnit(result.step_seconds), WithCommas(result.steps),
+      WithCommas(static_cast<int64_t>(result.samples_per_second)),
+      WithTimeUnit(result.compile_seconds), static_cast<double>(result.peak_bytes) / 1e6);
   if (!options.trace.empty())
     text += fmt::format("  one of the steps is in {}, for ui.perfetto.dev\n", options.trace);
+  if (options.profile) return text + Table(result.profile);
   const double total = Sum(result.shares);
-  if (!options.profile) {
-    for (const Share& share : result.shares) text += Line(share.seconds, total, share.what);
-    return text;
-  }
-  for (const graph::OpProfile& op : result.profile.ops) {
-    text += Line(SecondsOf(result.profile, op), total,
-                 fmt::format("{:<24}  {:<28}  {}", op.op, op.node, op.implementation));
-  }
-  for (const Share& share : result.shares) {
-    if (share.what.starts_with('(')) text += Line(share.seconds, total, share.what);
-  }
+  for (const Share& share : result.shares) text += Line(share.seconds, total, share.what);
   return text;
 }
 
@@ -78,12 +57,12 @@ std::string Text(const Options& options, const Limit& limit) {
   std::string text = fmt::format(
       "{}\n"
       "  its {} convolutions and matrix products alone take {}: {:.1f} samples/s\n",
-      Heading(options), ops, Duration(limit.step_seconds), limit.samples_per_second);
+      Heading(options), ops, WithTimeUnit(limit.step_seconds), limit.samples_per_second);
   if (!options.profile) return text;
   for (const LimitPart& part : limit.parts) {
     text += Line(static_cast<double>(part.count) * part.seconds, limit.step_seconds,
                  fmt::format("{:<20} {:>3} of {:>8}  {}  {}", part.op, part.count,
-                             Duration(part.seconds), part.shapes, part.implementation));
+                             WithTimeUnit(part.seconds), part.shapes, part.implementation));
   }
   return text;
 }
@@ -118,7 +97,7 @@ std::string Json(const Options& options, const Result& result) {
     json["ops"].push_back({{"node", op.node},
                            {"op", op.op},
                            {"implementation", op.implementation},
-                           {"seconds", SecondsOf(result.profile, op)}});
+                           {"seconds", result.profile.SecondsOf(op)}});
   }
   return json.dump() + "\n";
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <mutex>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -26,20 +27,28 @@ class SyntheticData final : public data::Dataset {
         distinct_(distinct),
         samples_(samples),
         input_bytes_(format.input.bytes()),
-        label_count_(static_cast<size_t>(format.labels())),
-        inputs_(tensor::Shape(Batched(distinct, format.input.shape)), format.input.dtype),
-        labels_(static_cast<size_t>(distinct) * static_cast<size_t>(format.labels())) {
-    if (inputs_.dtype() == tensor::DType::kI32) {
-      DrawClasses("inputs", inputs_.span<int32_t>());
-    } else {
-      tensor::FillUniform(inputs_, -1, 1, kSeed, "inputs");
-    }
-    DrawClasses("labels", labels_);
-  }
+        label_count_(static_cast<size_t>(format.labels())) {}
 
   uint32_t size() const override { return samples_; }
 
  private:
+  struct Drawn {
+    tensor::Tensor inputs;
+    std::vector<int32_t> labels;
+  };
+
+  Drawn Draw() const {
+    Drawn drawn{{tensor::Shape(Batched(distinct_, format().input.shape)), format().input.dtype},
+                std::vector<int32_t>(distinct_ * label_count_)};
+    if (drawn.inputs.dtype() == tensor::DType::kI32) {
+      DrawClasses("inputs", drawn.inputs.span<int32_t>());
+    } else {
+      tensor::FillUniform(drawn.inputs, -1, 1, kSeed, "inputs");
+    }
+    DrawClasses("labels", drawn.labels);
+    return drawn;
+  }
+
   void DrawClasses(std::string_view name, std::span<int32_t> out) const {
     tensor::RandomStream draw({.seed = kSeed, .op = tensor::StreamOf(name)});
     for (int32_t& value : out)
@@ -47,17 +56,18 @@ class SyntheticData final : public data::Dataset {
   }
 
   void CopySample(uint32_t row, void* input, int32_t* labels) const override {
+    std::call_once(once_, [this] { drawn_ = Draw(); });
     const size_t place = row % distinct_;
-    std::memcpy(input, static_cast<const char*>(inputs_.raw()) + place * input_bytes_,
+    std::memcpy(input, static_cast<const char*>(drawn_.inputs.raw()) + place * input_bytes_,
                 input_bytes_);
-    std::copy_n(labels_.data() + place * label_count_, label_count_, labels);
+    std::copy_n(drawn_.labels.data() + place * label_count_, label_count_, labels);
   }
 
   const uint32_t distinct_;
   const uint32_t samples_;
   const size_t input_bytes_, label_count_;  // of a sample
-  tensor::Tensor inputs_;
-  std::vector<int32_t> labels_;
+  mutable std::once_flag once_;
+  mutable Drawn drawn_;  // by the first call of CopySample
 };
 
 }  // namespace
@@ -67,6 +77,10 @@ data::Splits MakeSyntheticData(const data::SampleFormat& format, uint32_t distin
   return {.train = std::make_unique<SyntheticData>(format, distinct, samples),
           .held_out = std::make_unique<SyntheticData>(format, 1, 0),
           .fingerprint = "synthetic"};
+}
+
+size_t SyntheticBytes(const data::SampleFormat& format, uint32_t distinct) {
+  return distinct * (format.input.bytes() + sizeof(int32_t) * static_cast<size_t>(format.labels()));
 }
 
 }  // namespace ringmaster::train::bench

@@ -1,84 +1,56 @@
 #include "runtime/train/bench/trial.h"
 
 #include <algorithm>
-#include <chrono>
-#include <cmath>
+#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "common/status.h"
+#include "common/text.h"
+#include "runtime/device/available_memory.h"
 #include "runtime/device/threads.h"
 #include "runtime/train/bench/synthetic_data.h"
 
 namespace ringmaster::train::bench {
 namespace {
 
-namespace config = training::v1alpha1;
-using SteadyClock = std::chrono::steady_clock;
-
-double Seconds(SteadyClock::duration duration) {
-  return std::chrono::duration<double>(duration).count();
-}
-
-collectives::CommunicatorOptions Alone(const std::string& address) {
-  collectives::CommunicatorOptions round;
-  round.job = "bench/train";
-  round.round = 1;
-  round.rank = 0;
-  round.members = {{.address = address, .pod_uid = "bench"}};
-  round.key = "nobody else takes part in it";
-  return round;
+// Asked before the samples are drawn: what does not fit is refused at once, instead of being ended
+// by the system when it has filled the memory.
+absl::Status CheckFits(Workload& workload, uint32_t distinct, kernels::Selection kernels) {
+  const size_t drawn = SyntheticBytes(workload.train().format(), distinct);
+  std::optional<int64_t> available = device::AvailableMemory();
+  if (available) *available = std::max<int64_t>(0, *available - static_cast<int64_t>(drawn));
+  const absl::Status fits = workload.CheckModel(
+      kernels, available, "ask for a smaller batch (--batch) or for more shards of it (--shards)");
+  if (!absl::IsResourceExhausted(fits)) return fits;
+  return Annotate(fits, fmt::format("beside {} for {} samples", WithUnit(drawn),
+                                    WithCommas(static_cast<int64_t>(distinct))));
 }
 
 }  // namespace
+
+namespace config = training::v1alpha1;
 
 absl::StatusOr<std::unique_ptr<Trial>> Trial::Make(Subject subject, uint32_t distinct,
                                                    uint32_t samples, kernels::Selection kernels) {
   auto kept = std::make_unique<Subject>(std::move(subject));
   RM_RETURN_IF_ERROR(device::SetThreadCount(kept->config.threads_per_worker));
-  const config::Batch& batch = kept->config.batch;
+  config::Batch& batch = kept->config.batch;
   const int shards = batch.shards.value_or(1);
   if (shards > 0 && batch.size % shards != 0) {
     return absl::InvalidArgumentError(
         fmt::format("a batch of {} cannot be cut into {} shards of one size", batch.size, shards));
   }
+  // Without shards the only worker computes all of the batch at once.
+  batch.shards = std::max(shards, 1);
   Workload workload =
       Workload::Over(kept->config, MakeSyntheticData(kept->samples, distinct, samples));
-  RM_RETURN_IF_ERROR(workload.CheckModel(kernels));
-  // The replica refers to the workload, which therefore has its place first.
-  std::unique_ptr<Trial> trial(
-      new Trial(std::move(kept), std::move(workload), std::max(shards, 1)));
-  RM_ASSIGN_OR_RETURN(Replica replica, Replica::Create(trial->workload_));
-  trial->replica_ = std::make_unique<Replica>(std::move(replica));
-  trial->shards_ =
-      std::make_unique<ShardRunner>(trial->workload_, kernels, trial->replica_->weights());
-  RM_ASSIGN_OR_RETURN(trial->listener_, collectives::tcp::Listener::Open("127.0.0.1:0"));
-  RM_ASSIGN_OR_RETURN(
-      trial->communicator_,
-      collectives::Communicator::Create(Alone(trial->listener_->address()), *trial->listener_));
-  RM_ASSIGN_OR_RETURN(trial->steps_, StepRunner::Create({.workload = trial->workload_,
-                                                         .replica = *trial->replica_,
-                                                         .shards = *trial->shards_,
-                                                         .debug = trial->debug_},
-                                                        shards, *trial->communicator_));
+  RM_RETURN_IF_ERROR(CheckFits(workload, distinct, kernels));
+  // The worker refers to the workload, which therefore has its place first.
+  std::unique_ptr<Trial> trial(new Trial(std::move(kept), std::move(workload)));
+  RM_ASSIGN_OR_RETURN(trial->worker_, LoneWorker::Create(trial->workload_, kernels));
   return trial;
-}
-
-absl::StatusOr<StepTimes> Trial::Step() {
-  const auto begin = SteadyClock::now();
-  RM_RETURN_IF_ERROR(steps_->Compute(nullptr));
-  const auto computed = SteadyClock::now();
-  RM_RETURN_IF_ERROR(steps_->Reduce().status());
-  const auto reduced = SteadyClock::now();
-  if (!steps_->finite()) {
-    return absl::DataLossError(fmt::format("the loss of step {} is {}: nothing can be measured",
-                                           replica_->step() + 1, steps_->mean_loss()));
-  }
-  RM_RETURN_IF_ERROR(steps_->Commit(false));
-  return StepTimes{.compute_seconds = Seconds(computed - begin),
-                   .reduce_seconds = Seconds(reduced - computed),
-                   .commit_seconds = Seconds(SteadyClock::now() - reduced)};
 }
 
 }  // namespace ringmaster::train::bench

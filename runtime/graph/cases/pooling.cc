@@ -1,0 +1,85 @@
+// Cases of pooling.
+#include "runtime/graph/cases/cases.h"
+
+namespace ringmaster::graph {
+namespace {
+
+ValueId MaxPoolEven(CaseBuilder& b) {
+  return MaxPool2d(b.graph(), b.Distinct({2, 3, 4, 6}), {2, 2}, kHalf);
+}
+ValueId MaxPoolWide(CaseBuilder& b) {
+  return MaxPool2d(b.graph(), b.Distinct({2, 2, 4, 38}), {2, 2}, kHalf);
+}
+// Nine rows of four windows.
+ValueId MaxPoolRowsOfFour(CaseBuilder& b) {
+  return MaxPool2d(b.graph(), b.Distinct({3, 1, 6, 8}), {2, 2}, kHalf);
+}
+ValueId MaxPoolOverlapping(CaseBuilder& b) {
+  return MaxPool2d(b.graph(), b.Distinct({1, 2, 5, 5}), {3, 3}, {{2, 2}, {1, 1}});
+}
+// Rows of outputs with whole vectors, what is left of them, and windows that leave the image.
+ValueId MaxPoolOverlappingWide(CaseBuilder& b) {
+  return MaxPool2d(b.graph(), b.Distinct({1, 2, 8, 41}), {3, 3}, {{2, 2}, {1, 1}});
+}
+// Rows of twelve windows, of which eight are taken at once; nine of them.
+ValueId MaxPoolRowsOfTwelve(CaseBuilder& b) {
+  return MaxPool2d(b.graph(), b.Distinct({3, 1, 6, 24}), {2, 2}, kHalf);
+}
+ValueId MaxPoolOfRelu(CaseBuilder& b) {
+  return MaxPool2d(b.graph(), Relu(b.graph(), b.Distinct({2, 2, 7, 9})), {3, 3}, {{2, 2}, {1, 1}});
+}
+ValueId MaxPoolOfConvolution(CaseBuilder& b) {
+  Graph& g = b.graph();
+  return MaxPool2d(g, Conv2d(g, b.Var({2, 3, 6, 6}), b.Var({4, 3, 3, 3}), b.Var({4}), kSame3),
+                   {2, 2}, kHalf);
+}
+ValueId AvgPoolEven(CaseBuilder& b) {
+  return AvgPool2d(b.graph(), b.Var({2, 3, 4, 6}), {2, 2}, kHalf);
+}
+ValueId AvgPoolPadded(CaseBuilder& b) {
+  return AvgPool2d(b.graph(), b.Var({1, 2, 5, 4}), {3, 2}, {{2, 1}, {1, 1}});
+}
+ValueId AvgPoolPaddingNotCounted(CaseBuilder& b) {
+  return AvgPool2d(b.graph(), b.Var({2, 2, 5, 4}), {3, 3}, {{2, 2}, {1, 1}, false});
+}
+ValueId AdaptivePoolEven(CaseBuilder& b) {
+  return AdaptiveAvgPool2d(b.graph(), b.Var({2, 3, 6, 4}), {3, 2});
+}
+ValueId AdaptivePoolUneven(CaseBuilder& b) {
+  return AdaptiveAvgPool2d(b.graph(), b.Var({2, 3, 7, 5}), {3, 2});
+}
+ValueId AdaptivePoolLarger(CaseBuilder& b) {
+  return AdaptiveAvgPool2d(b.graph(), b.Var({1, 2, 2, 3}), {5, 4});
+}
+// Rows of whole vectors, what is left of them, and windows that share columns.
+ValueId AdaptivePoolWide(CaseBuilder& b) {
+  return AdaptiveAvgPool2d(b.graph(), b.Var({2, 3, 7, 19}), {3, 5});
+}
+ValueId GlobalPool(CaseBuilder& b) {
+  return AdaptiveAvgPool2d(b.graph(), b.Var({2, 9, 7, 7}), {1, 1});
+}
+
+}  // namespace
+
+std::vector<Case> PoolingCases() {
+  return {
+      {"MaxPoolEven", MaxPoolEven},
+      {"MaxPoolWide", MaxPoolWide},
+      {"MaxPoolRowsOfFour", MaxPoolRowsOfFour},
+      {"MaxPoolRowsOfTwelve", MaxPoolRowsOfTwelve},
+      {"MaxPoolOfRelu", MaxPoolOfRelu},
+      {"MaxPoolOfConvolution", MaxPoolOfConvolution},
+      {"MaxPoolOverlapping", MaxPoolOverlapping},
+      {"MaxPoolOverlappingWide", MaxPoolOverlappingWide},
+      {"AvgPoolEven", AvgPoolEven},
+      {"AvgPoolPadded", AvgPoolPadded},
+      {"AvgPoolPaddingNotCounted", AvgPoolPaddingNotCounted},
+      {"AdaptivePoolEven", AdaptivePoolEven},
+      {"AdaptivePoolUneven", AdaptivePoolUneven},
+      {"AdaptivePoolLarger", AdaptivePoolLarger},
+      {"AdaptivePoolWide", AdaptivePoolWide},
+      {"GlobalPool", GlobalPool},
+  };
+}
+
+}  // namespace ringmaster::graph

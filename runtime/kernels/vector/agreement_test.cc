@@ -1,0 +1,221 @@
+// Kernels of this folder beside the reference kernels: of sizes that are no whole vectors and of
+// more than one chunk, of labels that are none, and of infinities and what is no number.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <ostream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "runtime/device/memory.h"
+#include "runtime/kernels/kernel.h"
+#include "runtime/tensor/random.h"
+
+namespace ringmaster::kernels::vector {
+namespace {
+
+using tensor::DType;
+using tensor::Shape;
+using tensor::ValueSpec;
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+
+// A node whose i32 input, if it has one, holds labels of `classes`.
+struct AgreementNode {
+  std::string name, op;
+  std::vector<ValueSpec> inputs, outputs;
+  int32_t classes = 0;
+  Attributes attributes = {};
+};
+
+void PrintTo(const AgreementNode& node, std::ostream* os) {
+  *os << node.name;
+}
+
+ValueSpec F32(const Shape& shape) {
+  return {shape, DType::kF32};
+}
+ValueSpec I32(const Shape& shape) {
+  return {shape, DType::kI32};
+}
+
+AgreementNode Pooling(const std::string& name, const Shape& image, const Shape& means) {
+  return {name, "adaptive_avg_pool2d", {F32(image)}, {F32(means)}};
+}
+AgreementNode PoolingGrad(const std::string& name, const Shape& image, const Shape& means) {
+  return {name + "Grad", "adaptive_avg_pool2d_grad", {F32(means)}, {F32(image)}};
+}
+AgreementNode FixedNormGrad(const std::string& name, bool relu) {
+  const Shape image{3, 2, 5, 5}, channels{2};
+  std::vector<ValueSpec> inputs = {F32(image), F32(channels), F32(channels), F32(channels),
+                                   F32(image)};
+  if (relu) inputs.push_back(F32(channels));
+  return {name,   "batch_norm_inference_grad",
+          inputs, {F32(image), F32(channels), F32(channels)},
+          0,      {{"epsilon", 100.0}, {"relu", int64_t{relu}}}};
+}
+
+const std::vector<AgreementNode>& Nodes() {
+  const Shape rows{5, 19}, many{5 * 4096 + 5}, scalar{};
+  static const std::vector<AgreementNode> nodes = {
+      Pooling("FewMeans", {2, 3, 7, 11}, {2, 3, 3, 4}),
+      Pooling("RowsOfMeans", {2, 3, 7, 19}, {2, 3, 3, 1}),
+      Pooling("AsManyMeans", {1, 2, 3, 9}, {1, 2, 3, 9}),
+      Pooling("MoreMeans", {1, 2, 3, 9}, {1, 2, 8, 20}),
+      Pooling("MeansOfManyPlanes", {16, 32, 9, 10}, {16, 32, 4, 4}),
+      PoolingGrad("FewMeans", {2, 3, 7, 11}, {2, 3, 3, 4}),
+      PoolingGrad("RowsOfMeans", {2, 3, 7, 19}, {2, 3, 3, 1}),
+      PoolingGrad("AsManyMeans", {1, 2, 3, 9}, {1, 2, 3, 9}),
+      PoolingGrad("MoreMeans", {1, 2, 3, 9}, {1, 2, 8, 20}),
+      PoolingGrad("MeansOfManyPlanes", {16, 32, 9, 10}, {16, 32, 4, 4}),
+      {"LogSoftmax", "log_softmax", {F32(rows)}, {F32(rows)}},
+      {"LogSoftmaxOfManyRows", "log_softmax", {F32({700, 30})}, {F32({700, 30})}},
+      {"LogSoftmaxGrad", "log_softmax_grad", {F32(rows), F32(rows)}, {F32(rows)}},
+      {"Nll", "nll", {F32(rows), I32({5})}, {F32(scalar), F32(scalar)}, 19},
+      {"NllOfFewClasses", "nll", {F32({9, 3}), I32({9})}, {F32(scalar), F32(scalar)}, 3},
+      {"NllOfManyClasses", "nll", {F32({5, 9000}), I32({5})}, {F32(scalar), F32(scalar)}, 9000},
+      {"BinaryCrossEntropy",
+       "binary_cross_entropy",
+       {F32(rows), I32(rows)},
+       {F32(scalar), F32(scalar)},
+       2},
+      {"BinaryCrossEntropyOfMany",
+       "binary_cross_entropy",
+       {F32(many), I32(many)},
+       {F32(scalar), F32(scalar)},
+       2},
+      {"BinaryCrossEntropyGrad",
+       "binary_cross_entropy_grad",
+       {F32(rows), I32(rows), F32(scalar)},
+       {F32(rows)},
+       2},
+      {"SquaredError", "squared_error", {F32(rows), F32(rows)}, {F32(scalar)}},
+      {"SquaredErrorOfMany", "squared_error", {F32(many), F32(many)}, {F32(scalar)}},
+      {"SquaredErrorGrad", "squared_error_grad", {F32(rows), F32(rows), F32(scalar)}, {F32(rows)}},
+      {"Scale", "scale", {F32(rows)}, {F32(rows)}, 0, {{"factor", -1.75}}},
+      FixedNormGrad("FixedNormGrad", false),
+      FixedNormGrad("FixedNormGradOfRelu", true),
+  };
+  return nodes;
+}
+
+// Small whole numbers, so that some are equal; gradients of them are 0 here and there, too.
+std::vector<float> NumbersOf(const ValueSpec& spec, tensor::RandomStream& stream) {
+  std::vector<float> values(static_cast<size_t>(spec.shape.elements()));
+  for (float& v : values) v = static_cast<float>(stream.Below(9)) - 4;
+  return values;
+}
+
+class AgreementTest : public ::testing::TestWithParam<AgreementNode> {
+ protected:
+  void SetUp() override {
+    if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma"))
+      GTEST_SKIP() << "this processor lacks AVX2 or FMA";
+    tensor::RandomStream stream({.seed = 7});
+    for (const ValueSpec& spec : node().inputs) {
+      numbers_.push_back(NumbersOf(spec, stream));
+      if (spec.dtype != DType::kI32) continue;
+      for (int64_t i = 0; i < spec.shape.elements(); ++i) {
+        labels_.push_back(
+            static_cast<int32_t>(stream.Below(static_cast<uint32_t>(node().classes))));
+      }
+    }
+  }
+
+  static const AgreementNode& node() { return GetParam(); }
+  std::vector<float>& numbers(size_t input) { return numbers_[input]; }
+  std::vector<int32_t>& labels() { return labels_; }
+
+  std::vector<std::vector<float>> Run(Selection selection) {
+    const auto primitive =
+        Prepare({node().op, node().attributes, node().inputs, node().outputs}, selection);
+    EXPECT_EQ(primitive->name(), selection == Selection::kReference ? "reference" : "vector/avx2");
+    const device::Buffer scratch(primitive->scratch_bytes());
+    std::vector<const void*> in;
+    for (size_t i = 0; i < node().inputs.size(); ++i) {
+      const bool is_label = node().inputs[i].dtype == DType::kI32;
+      in.push_back(is_label ? static_cast<const void*>(labels_.data()) : numbers_[i].data());
+    }
+    std::vector<std::vector<float>> results;
+    std::vector<void*> out;
+    for (const ValueSpec& spec : node().outputs)
+      results.emplace_back(static_cast<size_t>(spec.shape.elements()), -77.0F);
+    for (auto& result : results) out.push_back(result.data());
+    primitive->Run({in.data(), out.data(), scratch.data(), nullptr});
+    return results;
+  }
+
+  // `magnitude` of the operands, whose last bits are what is left where sums cancel.
+  void ExpectTheReferences(const std::string& what, float magnitude = 1) {
+    const auto expected = Run(Selection::kReference), got = Run(Selection::kFastest);
+    for (size_t o = 0; o < expected.size(); ++o) {
+      for (size_t i = 0; i < expected[o].size(); ++i) {
+        const float e = expected[o][i], g = got[o][i];
+        if (!std::isfinite(e)) {
+          ASSERT_TRUE(std::isnan(e) ? std::isnan(g) : g == e)
+              << what << ": output " << o << "[" << i << "] is " << g << ", not " << e;
+        } else {
+          ASSERT_NEAR(g, e, 1e-5F * std::max(1.0F, std::abs(e)) + 1e-7F * magnitude)
+              << what << ": output " << o << "[" << i << "]";
+        }
+      }
+    }
+  }
+
+ private:
+  std::vector<std::vector<float>> numbers_;
+  std::vector<int32_t> labels_;
+};
+
+TEST_P(AgreementTest, ResultsAreTheReferences) {
+  ExpectTheReferences("small numbers");
+}
+
+// Whichever place of whole vectors or of what is left behind them it has.
+TEST_P(AgreementTest, ResultsAreTheReferencesOfInfinitiesAndWhatIsNoNumber) {
+  for (size_t input = 0; input < node().inputs.size(); ++input) {
+    if (node().inputs[input].dtype == DType::kI32) continue;
+    const size_t count = numbers(input).size();
+    for (const size_t place : {size_t{0}, size_t{1}, count / 2, count - 1}) {
+      if (place >= count) continue;
+      for (const float value : {kNan, kInfinity, -kInfinity, 3e38F, 1e-40F}) {
+        const float before = std::exchange(numbers(input)[place], value);
+        ExpectTheReferences("input " + std::to_string(input) + "[" + std::to_string(place) +
+                            "] = " + std::to_string(value));
+        numbers(input)[place] = before;
+      }
+    }
+  }
+}
+
+TEST_P(AgreementTest, ResultsAreTheReferencesOfLabelsThatAreNone) {
+  if (labels().empty()) return;
+  for (const size_t place : {size_t{0}, labels().size() / 2, labels().size() - 1}) {
+    for (const int32_t label : {-1, node().classes, std::numeric_limits<int32_t>::max()}) {
+      const int32_t before = std::exchange(labels()[place], label);
+      ExpectTheReferences("label[" + std::to_string(place) + "] = " + std::to_string(label));
+      labels()[place] = before;
+    }
+  }
+}
+
+// Exponentials that are too large or too small for a float.
+TEST_P(AgreementTest, ResultsAreTheReferencesOfLargeNumbers) {
+  for (const float factor : {10.0F, 30.0F, 1e4F}) {
+    const std::vector<float> before = numbers(0);
+    for (float& v : numbers(0)) v *= factor;
+    ExpectTheReferences("times " + std::to_string(factor), factor);
+    numbers(0) = before;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Nodes, AgreementTest, ::testing::ValuesIn(Nodes()),
+                         [](const auto& info) { return info.param.name; });
+
+}  // namespace
+}  // namespace ringmaster::kernels::vector
