@@ -4,6 +4,7 @@ import math
 import re
 
 import torch
+from tally import Unlike
 from torch.nn import functional
 
 
@@ -126,10 +127,6 @@ OPS = {
 }
 
 
-class Unlike(Exception):
-    """What was computed is not what PyTorch computes."""
-
-
 class Case:
     """A conformance case, computed again in double from the values that it began with."""
 
@@ -159,6 +156,8 @@ class Case:
         about = attributes(node["attributes"])
         if node["op"] == "dropout":
             return self.drop(inputs[0], about["rate"], self.outputs[f"dropout.{place}"])
+        if node["op"] not in OPS:
+            raise Unlike(f"ops.py does not know {node['op']}")
         return OPS[node["op"]](about, *inputs)
 
     def drop(self, x, rate, dropped):

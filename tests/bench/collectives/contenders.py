@@ -24,6 +24,8 @@ class Failed(Wrong):
 
 
 class Contender:
+    may_fail = True  # then it is out; no number of a run in which ours fails means anything
+
     def __init__(self, peer, algorithm, command, environment=None, largest=math.inf, patience=PATIENCE):
         self.peer, self.algorithm, self.command, self.patience = peer, algorithm, command, patience
         self.largest = largest  # bytes that it can do at all
@@ -47,12 +49,15 @@ class Contender:
 
 
 class Ringmaster(Contender):
-    def __init__(self, ranks, transport, algorithm, *flags, patience=PATIENCE):
-        super().__init__(f"ringmaster-{transport}", algorithm, [BIN / "ringmaster-bench-collectives", "--op", "allreduce", "--json", "--transport", transport,
-                                                                "--ranks", str(ranks), *flags, "--sizes"], patience=patience)
+    may_fail = False
+
+    def __init__(self, ranks, transport, algorithm, *flags, operation="allreduce", name=None, place="in_place", patience=PATIENCE):
+        self.place = place
+        super().__init__(name or f"ringmaster-{transport}", algorithm, [BIN / "ringmaster-bench-collectives", "--op", operation, "--json", "--transport", transport,
+                                           "--ranks", str(ranks), *flags, "--sizes"], patience=patience)
 
     def rows(self, text):
-        return [{"size": row["size"], **row["in_place"]} for row in json.loads(text)["rows"]]
+        return [{"size": row["size"], **row[self.place]} for row in json.loads(text)["rows"]]
 
 
 def execute(command, who, environment=None, patience=PATIENCE):
@@ -70,6 +75,11 @@ def execute(command, who, environment=None, patience=PATIENCE):
 
 def limits(ranks):
     return json.loads(execute([PROGRAMS / "machine_limits", str(ranks)], "machine_limits"))
+
+
+def line():
+    """Microseconds that a line of the cache takes between two processors."""
+    return json.loads(execute([PROGRAMS / "machine_limits", "2", "line"], "machine_limits"))["line_us"]
 
 
 def gloo(ranks):
@@ -90,7 +100,19 @@ def mpi(ranks):
 
 
 def ours(ranks):
-    return [Ringmaster(ranks, "auto", "chosen by itself"), Ringmaster(ranks, "tcp", "chosen by itself")]
+    return [Ringmaster(ranks, "auto", "chosen by itself"), Ringmaster(ranks, "tcp", "chosen by itself"),
+            *(Ringmaster(ranks, "auto", "chosen by itself", operation=operation, name=f"out-of-place-{operation}", place="out_of_place")
+              for operation in ("allreduce", "ordered-sum"))]
+
+
+def sums(ranks, shards):
+    """The ordered sum of so many shards, and the allreduce beside it."""
+    return [Ringmaster(ranks, "auto", "chosen by itself", *flags, operation=operation, name=f"out-of-place-{operation}", place="out_of_place")
+            for operation, flags in (("allreduce", ()), ("ordered-sum", ("--shards", str(shards))))]
+
+
+def bare_sockets(ranks):
+    return Contender("sockets", "ring", [PROGRAMS / "socket_ring", str(ranks)])
 
 
 PEERS = {"gloo": gloo, "mpi": mpi}

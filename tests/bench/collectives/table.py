@@ -8,6 +8,8 @@ import statistics
 # What is asked of ours, as the better peer's time over ours.
 FROM_1K, BELOW_1K, MEAN, RESNET50 = 1.0, 1 / 1.5, 1.5, 2.0
 TCP_FROM_1M, TCP_AT_1K = 1.2, 1 / 0.6
+ORDERED, UNALIGNED = 1.1, 1.6  # at most, of the ordered sum's time over the fastest allreduce's, where shards are aligned and where they are not
+HOSTS = 0.95  # of the goodput of plain TCP streams
 
 
 def machine():
@@ -47,28 +49,77 @@ def cell(found):
     return f"{micros(found[0])} ({found[1]})" if found else ""
 
 
+def is_aligned(ranks, shards):
+    """Whether the shards of each rank are a whole part of the tree by which they are added; 4 a rank always are."""
+    each, rest = divmod(shards, ranks)
+    return rest == 0 and each & (each - 1) == 0
+
+
 def rows(results):
     for size in results["sizes"]:
-        auto, tcp = best(results, "ringmaster-auto", size), best(results, "ringmaster-tcp", size)
+        auto, tcp, sockets = (best(results, name, size) for name in ("ringmaster-auto", "ringmaster-tcp", "sockets"))
+        ordered, beside = (best(results, f"out-of-place-{name}", size) for name in ("ordered-sum", "allreduce"))
         gloo, mpi = best(results, "gloo", size), best(results, "mpi", size)
         better = min(filter(None, (gloo, mpi)), default=None)
-        yield {"size": size, "auto": auto, "tcp": tcp, "gloo": gloo, "mpi": mpi,
-               "ratio": better[0] / auto[0] if better else None, "tcp_ratio": gloo[0] / tcp[0] if gloo else None}
+        yield {"size": size, "auto": auto, "tcp": tcp, "gloo": gloo, "mpi": mpi, "sockets": sockets,
+               "ratio": better[0] / auto[0] if better else None, "tcp_ratio": gloo[0] / tcp[0] if gloo else None,
+               "ordered_share": ordered[0] / beside[0]}
+
+
+def taken_on(results):
+    left_out = f"; left out for another pace: {results['left_out']}" if results["left_out"] else ""
+    return f"{results['machine']}; medians of rounds: {results['rounds']}{left_out}"
+
+
+def of_ordered_sum(results):
+    """The ordered sum of a number of shards beside the fastest allreduce, neither over its input."""
+    ranks, shards = results["ranks"], results["shards"]
+    aligned = is_aligned(ranks, shards)
+    lines = [f"{shards} shards among {ranks} ranks, {'' if aligned else 'not '}aligned, on {taken_on(results)}.", "",
+             "| size | allreduce, µs | ordered sum, µs | ordered sum / allreduce |", "|---|---|---|---|"]
+    for size in results["sizes"]:
+        ordered, beside = (best(results, f"out-of-place-{name}", size)[0] for name in ("ordered-sum", "allreduce"))
+        lines.append(f"| {name_of(size)} | {micros(beside)} | {micros(ordered)} | {share(ordered / beside, ORDERED if aligned else UNALIGNED)} |")
+    return "\n".join(lines) + "\n"
+
+
+def of_hosts(results):
+    """Allreduce among hosts, for each rate of their links and kind of ranks, as busbw and as a part of the goodput of plain streams."""
+    sizes = list(results[0]["busbw"]["one rank a host"])
+    lines = [f"Four hosts as network namespaces of {machine()}; allreduce of f32, busbw in GB/s and as a part of the goodput of plain TCP streams.", "",
+             f"| links | ranks | plain streams, GB/s | {' | '.join(map(name_of, sizes))} |", "|---|---|---|" + "---|" * len(sizes)]
+    for result in results:
+        for kind, by_size in result["busbw"].items():
+            cells = [f"{value:.3f} ({part(value / result['goodput'], falls_short(kind, size, value, result))})" for size, value in by_size.items()]
+            lines.append(f"| {result['rate']} | {kind} | {result['goodput']:.3f} | {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def falls_short(kind, size, busbw, result):
+    if kind == "two ranks a host, two-level":
+        return busbw <= result["busbw"]["two ranks a host, flat"][size]
+    return kind == "one rank a host" and busbw < HOSTS * result["goodput"]
+
+
+def part(value, is_short):
+    text = f"{100 * value:.0f} %"
+    return f"**{text}**" if is_short else text
 
 
 def markdown(results):
     ranks, limits = results["ranks"], results["limits"]
-    lines = [f"{ranks} ranks on {results['machine']}; medians of {results['rounds']} rounds.", "",
+    lines = [f"{ranks} ranks on {taken_on(results)}.", "",
              f"Limits, measured between the rounds: memcpy {limits['memcpy_gbs']:.2f} GB/s a rank, a ring of TCP streams {limits['socket_gbs']:.2f} GB/s a rank; "
              f"half a round trip {limits['socket_us']:.1f} µs over a socket, {limits['line_us']:.2f} µs over a cache line.", "",
-             "| size | Gloo, µs | Open MPI, µs | Ringmaster, µs | busbw, GB/s | better peer / ours | over TCP, µs | busbw, GB/s | Gloo / ours over TCP |",
-             "|---|---|---|---|---|---|---|---|---|"]
+             "| size | Gloo, µs | Open MPI, µs | Ringmaster, µs | busbw, GB/s | better peer / ours | ordered sum / allreduce | over TCP, µs | busbw, GB/s | Gloo / ours over TCP "
+             "| bare sockets, µs |",
+             "|---|---|---|---|---|---|---|---|---|---|---|"]
     found = list(rows(results))
     for row in found:
         links = carried(row["size"], ranks)
         lines.append(f"| {name_of(row['size'])} | {cell(row['gloo'])} | {cell(row['mpi'])} | {micros(row['auto'][0])} | {links / row['auto'][0]:.2f} | "
-                     f"{ratio(row['ratio'], asked(row['size']))} | {micros(row['tcp'][0])} | {links / row['tcp'][0]:.2f} | "
-                     f"{ratio(row['tcp_ratio'], asked_of_tcp(row['size']))} |")
+                     f"{ratio(row['ratio'], asked(row['size']))} | {share(row['ordered_share'], ORDERED)} | {micros(row['tcp'][0])} | {links / row['tcp'][0]:.2f} | "
+                     f"{ratio(row['tcp_ratio'], asked_of_tcp(row['size']))} | {micros(row['sockets'][0]) if row['sockets'] else ''} |")
     ratios = {row["size"]: row["ratio"] for row in found if row["ratio"]}
     if ratios:
         worst = min(ratios, key=ratios.get)
@@ -81,6 +132,10 @@ def ratio(value, wanted):
         return ""
     text = f"{value:.2f}" if value >= 0.1 else f"{value:.2g}"
     return text if wanted is None or value >= wanted else f"**{text}** (asked: {wanted:.2g})"
+
+
+def share(value, wanted):
+    return f"{value:.2f}" if value <= wanted else f"**{value:.2f}** (asked: {wanted:.2g})"
 
 
 def asked(size):

@@ -16,11 +16,10 @@ import sys
 import time
 
 import torch
-from torch import nn
-
-from networks import NETWORKS
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "pytorch"))
+from networks import NETWORKS  # noqa: E402
+from steps import Trainer, as_double, differences, distances, dumped_steps, first_steps  # noqa: E402
 from tensors import read  # noqa: E402
 
 WARM_UP = 5
@@ -38,8 +37,8 @@ def main():
         inputs = inputs.to(memory_format=torch.channels_last)
     make, dropout = NETWORKS[name]
     mine = first_steps(Trainer(make(0), mode, tensors, metadata), inputs, labels, len(tensors["losses"]))
-    theirs = {"losses": tensors["losses"].tolist(), "gradients": {name: tensors["gradients/" + name] for name in mine["gradients"]}}
-    say(differences(mine, theirs))
+    theirs = dumped_steps(tensors)
+    say({"version": torch.__version__, **differences(mine, theirs)})
     if sys.stdin.readline().strip() == "double":
         exact = first_steps(Trainer(make(0), "double", tensors, metadata), as_double(inputs), labels, len(tensors["losses"]))
         say({what: [distances(theirs, exact)[what], distances(mine, exact)[what]] for what in ("loss", "gradient", "losses")})
@@ -57,69 +56,6 @@ def main():
     for line in sys.stdin:
         say({"step_seconds": median_step(trainer, inputs, labels, float(line)),
              "peak_bytes": peak_bytes()})
-
-
-class Trainer:
-    def __init__(self, network, mode, tensors, metadata):
-        self.network = network
-        self.names = [name.removeprefix("weights/") for name in tensors if name.startswith("weights/")]
-        parameters = list(network.parameters())
-        assert len(parameters) == len(self.names), "the networks have other parameters"
-        with torch.no_grad():
-            for name, parameter in zip(self.names, parameters):
-                assert parameter.shape == tensors["weights/" + name].shape, f"{name} has another shape"
-                parameter.copy_(tensors["weights/" + name])
-        if mode == "channels-last":
-            network.to(memory_format=torch.channels_last)
-        if mode == "double":
-            network.double()
-        self.optimizer = torch.optim.SGD(network.parameters(), lr=float(metadata["learning_rate"]), momentum=float(metadata["momentum"]), fused=True)
-        criterion = nn.CrossEntropyLoss()
-
-        def loss(inputs, labels):
-            # Each token of a text has a label of its own.
-            return criterion(network(inputs).flatten(0, -2), labels.flatten())
-        self.loss = torch.compile(loss) if mode == "compile" else loss
-
-    def step(self, inputs, labels):
-        self.optimizer.zero_grad(set_to_none=True)
-        loss = self.loss(inputs, labels)
-        loss.backward()
-        self.optimizer.step()
-        return loss
-
-    def gradients(self):
-        return {name: parameter.grad for name, parameter in zip(self.names, self.network.parameters())}
-
-
-def first_steps(trainer, inputs, labels, steps):
-    """The losses of so many steps, and the gradients of the first."""
-    losses = [trainer.step(inputs, labels).item()]
-    gradients = {name: gradient.clone() for name, gradient in trainer.gradients().items()}
-    losses += [trainer.step(inputs, labels).item() for _ in range(1, steps)]
-    return {"losses": losses, "gradients": gradients}
-
-
-def differences(mine, theirs):
-    """How far the first loss, each gradient (of its largest element) and the losses of all steps are away."""
-    return {"version": torch.__version__, "loss": abs(mine["losses"][0] - theirs["losses"][0]), "losses": furthest(mine, theirs),
-            "gradients": {name: ((gradient - theirs["gradients"][name]).abs().max() / theirs["gradients"][name].abs().max()).item()
-                          for name, gradient in mine["gradients"].items()}}
-
-
-def distances(some, exact):
-    """The same, but of all gradients together the length of the difference, as a share of the whole's."""
-    difference = sum((some["gradients"][name].double() - gradient).norm().item() ** 2 for name, gradient in exact["gradients"].items())
-    whole = sum(gradient.norm().item() ** 2 for gradient in exact["gradients"].values())
-    return {"loss": abs(some["losses"][0] - exact["losses"][0]), "gradient": (difference / whole) ** 0.5, "losses": furthest(some, exact)}
-
-
-def furthest(some, others):
-    return max(abs(one - other) for one, other in zip(some["losses"], others["losses"]))
-
-
-def as_double(inputs):
-    return inputs.double().contiguous() if inputs.is_floating_point() else inputs
 
 
 def median_step(trainer, inputs, labels, seconds):

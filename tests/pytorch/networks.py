@@ -47,16 +47,39 @@ def vgg_16(dropout):
                          nn.Linear(4096, 4096), nn.ReLU(inplace=True), nn.Dropout(dropout), nn.Linear(4096, IMAGE_CLASSES))
 
 
-class Bottleneck(nn.Module):
+def downsample(inputs, outputs, stride):
+    """What a block adds to its result: its input, projected where shapes differ."""
+    if stride == 1 and inputs == outputs:
+        return nn.Identity()
+    return nn.Sequential(nn.Conv2d(inputs, outputs, 1, stride=stride, bias=False), nn.BatchNorm2d(outputs))
+
+
+class BasicBlock(nn.Module):
+    EXPANSION = 1
+
     def __init__(self, inputs, channels, stride):
         super().__init__()
-        outputs = 4 * channels
+        self.conv1, self.bn1 = nn.Conv2d(inputs, channels, 3, stride=stride, padding=1, bias=False), nn.BatchNorm2d(channels)
+        self.conv2, self.bn2 = nn.Conv2d(channels, channels, 3, padding=1, bias=False), nn.BatchNorm2d(channels)
+        self.downsample = downsample(inputs, channels, stride)
+
+    def forward(self, x):
+        y = functional.relu(self.bn1(self.conv1(x)), inplace=True)
+        y = self.bn2(self.conv2(y))
+        y += self.downsample(x)
+        return functional.relu(y, inplace=True)
+
+
+class Bottleneck(nn.Module):
+    EXPANSION = 4
+
+    def __init__(self, inputs, channels, stride):
+        super().__init__()
+        outputs = self.EXPANSION * channels
         self.conv1, self.bn1 = nn.Conv2d(inputs, channels, 1, bias=False), nn.BatchNorm2d(channels)
         self.conv2, self.bn2 = nn.Conv2d(channels, channels, 3, stride=stride, padding=1, bias=False), nn.BatchNorm2d(channels)
         self.conv3, self.bn3 = nn.Conv2d(channels, outputs, 1, bias=False), nn.BatchNorm2d(outputs)
-        self.downsample = nn.Identity()
-        if stride != 1 or inputs != outputs:
-            self.downsample = nn.Sequential(nn.Conv2d(inputs, outputs, 1, stride=stride, bias=False), nn.BatchNorm2d(outputs))
+        self.downsample = downsample(inputs, outputs, stride)
 
     def forward(self, x):
         y = functional.relu(self.bn1(self.conv1(x)), inplace=True)
@@ -66,16 +89,26 @@ class Bottleneck(nn.Module):
         return functional.relu(y, inplace=True)
 
 
-def resnet_50(dropout):
-    """torchvision's."""
-    del dropout
+def resnet(kind, stages):
+    """torchvision's, of so many blocks of a kind in each stage."""
     layers = [nn.Conv2d(3, 64, 7, stride=2, padding=3, bias=False), nn.BatchNorm2d(64), nn.ReLU(inplace=True), nn.MaxPool2d(3, stride=2, padding=1)]
     inputs = 64
-    for stage, (blocks, channels) in enumerate(((3, 64), (4, 128), (6, 256), (3, 512))):
+    for stage, blocks in enumerate(stages):
         for block in range(blocks):
-            layers.append(Bottleneck(inputs, channels, 2 if stage > 0 and block == 0 else 1))
-            inputs = 4 * channels
+            channels = 64 << stage
+            layers.append(kind(inputs, channels, 2 if stage > 0 and block == 0 else 1))
+            inputs = kind.EXPANSION * channels
     return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(inputs, IMAGE_CLASSES))
+
+
+def resnet_18(dropout):
+    del dropout
+    return resnet(BasicBlock, (2, 2, 2, 2))
+
+
+def resnet_50(dropout):
+    del dropout
+    return resnet(Bottleneck, (3, 4, 6, 3))
 
 
 class DenseLayer(nn.Module):
@@ -142,4 +175,4 @@ class Gpt2(nn.Module):
 
 # Name -> (how it is built, the rate of its dropout layers).
 NETWORKS = {"mlp": (mlp, 0), "lenet": (lenet, 0), "lenet-bn": (lenet_bn, 0.25), "alexnet": (alexnet, 0.5), "vgg-16": (vgg_16, 0.5),
-            "resnet-50": (resnet_50, 0), "densenet-121": (densenet_121, 0), "gpt-2": (Gpt2, 0.1)}
+            "resnet-18": (resnet_18, 0), "resnet-50": (resnet_50, 0), "densenet-121": (densenet_121, 0), "gpt-2": (Gpt2, 0.1)}
