@@ -58,9 +58,14 @@ bench-collectives: setup ## Measure allreduce beside Gloo and Open MPI, which it
 	@cmake --build --preset $(PRESET) -j $(JOBS) --target bench_collectives
 	@RINGMASTER_BIN_DIR=$(CURDIR)/$(BIN) tests/bench/collectives/bench $(ARGS)
 
+.PHONY: bench-hosts
+bench-hosts: configure ## Measure allreduce among four hosts whose links are shaped. Needs root; ARGS=--short does less.
+	@cmake --build --preset $(PRESET) -j $(JOBS) --target ringmaster-bench-collectives ringmaster-explain-collectives
+	@RINGMASTER_BIN_DIR=$(CURDIR)/$(BIN) tests/bench/collectives/hosts $(ARGS)
+
 .PHONY: compare-pytorch
-compare-pytorch: configure ## Check every op and optimizer beside PyTorch, which it installs, once.
-	@cmake --build --preset $(PRESET) -j $(JOBS) --target dump_cases
+compare-pytorch: configure ## Check every op, optimizer and network beside PyTorch, which it installs, once.
+	@cmake --build --preset $(PRESET) -j $(JOBS) --target dump_cases ringmaster-bench-train
 	@RINGMASTER_BIN_DIR=$(CURDIR)/$(BIN) tests/pytorch/compare $(ARGS)
 
 .PHONY: bench-train
