@@ -8,7 +8,7 @@ import re
 import signal
 import subprocess
 
-from node_test_case import SYSTEM, NodeTest, main, processes
+from node_test_case import SYSTEM, NodeTest, main, processes, spread_over_nodes
 
 UNREACHABLE = "node.kubernetes.io/unreachable"
 
@@ -99,7 +99,7 @@ class ANodeThatGoesDark(NodeTest):
 
     def test_its_workers_are_replaced_and_come_back_to_nothing(self):
         """The leading operator goes dark with them."""
-        expected = self.long_job()
+        expected = self.long_job(spread_over_nodes)
         self.wait_for_checkpoint()
         leader = self.leader()
         dark = self.get("pod", leader, namespace=SYSTEM)["spec"]["nodeName"]

@@ -64,13 +64,17 @@ class NodeTest(unittest.TestCase):
 
     # Jobs.
 
-    def long_job(self):
+    def apply(self, job):
+        self.kubectl("apply", "-f", "-", stdin=json.dumps(job))
+
+    def long_job(self, change=lambda job: None):
         """Starts the example, trained longer, with checkpoints on a volume that both nodes have. Returns what a laptop ends with."""
         job = yaml.safe_load(DIGITS.read_text())
         job["spec"]["trainer"].update(LONG)
         expected = self.on_laptop(json.dumps(job))
         job["spec"]["checkpoint"]["volume"] = {"persistentVolumeClaim": {"claimName": self.make_volume()}}
-        self.kubectl("apply", "-f", "-", stdin=json.dumps(job))
+        change(job)
+        self.apply(job)
         return expected
 
     def on_laptop(self, manifest):
@@ -154,6 +158,13 @@ class NodeTest(unittest.TestCase):
                  and f"RINGMASTER_POD_UID={uid}".encode() in pathlib.Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")]
         self.assertEqual(len(found), 1, f"{program} of {pod['metadata']['name']}: {found}")
         os.kill(found[0], number)
+
+
+def spread_over_nodes(job):
+    """Puts the job's workers on both nodes alike, as long as both take any. By itself the scheduler may fill one, where much runs on the other."""
+    job["spec"]["workers"]["template"] = {"spec": {"topologySpreadConstraints": [{
+        "maxSkew": 1, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "DoNotSchedule", "nodeTaintsPolicy": "Honor",
+        "labelSelector": {"matchLabels": {"training.ringmaster.dev/job": job["metadata"]["name"]}}}]}}
 
 
 def namespace(name=None):
