@@ -161,14 +161,15 @@ absl::Status Communicator::RunAmong(const Scope& scope, const Operation& operati
     return absl::FailedPreconditionError(
         fmt::format("{} was called while another operation runs", operation.Describe()));
   }
-  const Traffic before = transport_->traffic();
   const Phase phase(OperationKindName(operation.kind));
   const absl::Status status = Perform(scope, operation, body);
   const Traffic after = transport_->traffic();
   Counters& counters = counters_[static_cast<size_t>(operation.kind)];
   Raise(counters.calls, 1);
-  Raise(counters.bytes_sent, after.bytes_sent - before.bytes_sent);
-  Raise(counters.bytes_received, after.bytes_received - before.bytes_received);
+  Raise(counters.bytes_sent,
+        after.bytes_sent - std::exchange(shared_->bytes_sent, after.bytes_sent));
+  Raise(counters.bytes_received,
+        after.bytes_received - std::exchange(shared_->bytes_received, after.bytes_received));
   sharing_peers_.store(after.sharing_peers, std::memory_order_relaxed);
   turn.End();
   // An Abort that came while this operation was ending found the turn taken and left the telling to

@@ -289,6 +289,9 @@ class Communicator {
     Shared();
     ~Shared();
     std::atomic<bool> running = false;  // an operation is in progress
+    // Up to the end of the last one; for who runs one.
+    uint64_t bytes_sent = 0;
+    uint64_t bytes_received = 0;
     CallQueue queue;
     std::unique_ptr<Accelerator> accelerator;
   };

@@ -59,10 +59,11 @@ void Meet(Communicator& comm, std::barrier<>& everybody) {
 class DivergenceTest : public ::testing::TestWithParam<Wires> {
  protected:
   // Every rank runs `same`, and rank 1 `other`. All must fail, soon, naming rank 1 and both
-  // operations.
+  // operations, and which it is in the round.
   void ExpectNamed(const std::function<absl::Status(Communicator&)>& same,
                    const std::function<absl::Status(Communicator&)>& other,
-                   const std::string& same_text, const std::string& other_text) {
+                   const std::string& same_text, const std::string& other_text,
+                   const std::string& which = "operation 2") {
     const auto start = steady_clock::now();
     std::barrier everybody(3);
     group_.Run([&](Communicator& comm) {
@@ -70,7 +71,7 @@ class DivergenceTest : public ::testing::TestWithParam<Wires> {
       const absl::Status status = comm.rank() == 1 ? other(comm) : same(comm);
       EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;
       EXPECT_THAT(Message(status), AllOf(HasSubstr("rank 1 ("), HasSubstr(same_text),
-                                         HasSubstr(other_text), HasSubstr("operation 2")));
+                                         HasSubstr(other_text), HasSubstr(which)));
       EXPECT_EQ(comm.Barrier("later").code(), absl::StatusCode::kAborted);
     });
     EXPECT_LT(steady_clock::now() - start, std::chrono::seconds(20));
@@ -114,6 +115,18 @@ TEST_P(DivergenceTest, NamesRankAndTensorWhenTheReductionDiffers) {
   };
   ExpectNamed(reduce(Reduction::kMin, "a"), reduce(Reduction::kMax, "a"), "int64 \"a\", min",
               "int64 \"a\", max");
+}
+
+TEST_P(DivergenceTest, NamesRankAndTensorWhenOneRepeatsWhatTheOthersDoNot) {
+  const auto twice = [](const std::string& first, const std::string& second) {
+    return [=](Communicator& c) {
+      const absl::Status status = Allreduce(c, 10, first);
+      return status.ok() ? Allreduce(c, 10, second) : status;
+    };
+  };
+  ExpectNamed(twice("conv1/weight", "conv1/bias"), twice("conv1/weight", "conv1/weight"),
+              "allreduce of 10 float32 \"conv1/bias\"", "allreduce of 10 float32 \"conv1/weight\"",
+              "operation 3");
 }
 
 class FailureTest : public ::testing::TestWithParam<Wires> {};

@@ -20,8 +20,6 @@ namespace {
 
 constexpr size_t kFramesPerWrite = 8;
 constexpr size_t kStagedBytes = 256 * 1024;
-// What may be put into shared memory before anybody looks up.
-constexpr size_t kAheadBytes = 4 * Link::kSharedGulpBytes;
 constexpr size_t kMaxDrainBytes = size_t{1} << 20;
 
 // In the kernel, of what was written: SIOCOUTQ: not acknowledged; SIOCOUTQNSD: not even sent.
@@ -39,11 +37,6 @@ void Link::Attach(UniqueFd fd, SteadyTime now, std::unique_ptr<TlsStream> tls) {
   tls_ = std::move(tls);
   unread_ = tls_ != nullptr;
   last_heard_ = now;
-}
-
-void Link::StartOperation() {
-  posted_count_ = 0;
-  completed_ = 0;
 }
 
 void Link::DropWork(bool keep_partial) {
@@ -77,16 +70,9 @@ void Link::UseSharedMemory(std::unique_ptr<shm::Channel> channel, uint64_t round
   channel_ = std::move(channel);
 }
 
-bool Link::QueueData(const FrameHeader& header, std::span<const std::byte> bytes) {
-  if (path_ == Path::kTcp) {
-    QueueFrame(header, "", bytes, /*control=*/false);
-    return false;
-  }
-  size_t sent = 0;
-  const bool ahead = path_ == Path::kSharedMemory && held_.empty() && sent_ahead_ < kAheadBytes;
-  if (ahead && SendShared(header, bytes, &sent)) return true;
-  held_.Add([&](Held& held) { held = {.header = header, .payload = bytes, .sent = sent}; });
-  return false;
+void Link::QueueData(const FrameHeader& header, std::span<const std::byte> bytes) {
+  if (path_ == Path::kTcp) return QueueFrame(header, "", bytes, /*control=*/false);
+  held_.Add([&](Held& held) { held = {.header = header, .payload = bytes, .sent = 0}; });
 }
 
 void Link::QueueControl(const FrameHeader& header, std::string_view text) {
@@ -108,9 +94,9 @@ void Link::QueueFrame(const FrameHeader& header, std::string_view text,
   });
 }
 
-bool Link::has_sends() const {
+bool Link::has_queued_data() const {
   if (has_unsent() && unsent_data_) return true;
-  return has_held() || queue_.Any([](const Outgoing& frame) { return !frame.control; });
+  return queue_.Any([](const Outgoing& frame) { return !frame.control; });
 }
 
 short Link::interest(bool reads_ahead) const {

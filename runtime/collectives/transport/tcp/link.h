@@ -71,17 +71,26 @@ class Link {
   shm::Channel& channel() { return *channel_; }
   const shm::Channel& channel() const { return *channel_; }
 
-  // Drops the counts of the last operation, all of whose work must be done.
-  void StartOperation();
+  // Drops the counts of the last operation, all of whose work must be done. `sequence` and `tag`
+  // are what data bears in the one that begins; what comes with others is shown to the handler.
+  void StartOperation(uint64_t sequence, uint64_t tag) {
+    sequence_ = sequence;
+    tag_ = tag;
+    posted_count_ = 0;
+    completed_ = 0;
+  }
   // Drops everything posted, except that a frame whose first byte is sent is kept whole if
   // `keep_partial`.
   void DropWork(bool keep_partial);
   // Drops everything posted at once. Where a message is half sent nothing can follow it: closes.
   void Abandon();
 
-  // Queues a frame; before there is a connection, too. `bytes` are not copied, unless they are all
-  // put into shared memory at once, which is what true says. A peer that has left is told nothing.
-  bool QueueData(const FrameHeader& header, std::span<const std::byte> bytes);
+  // Queues a frame; before there is a connection, too. `bytes` are not copied. A peer that has left
+  // is told nothing.
+  void QueueData(const FrameHeader& header, std::span<const std::byte> bytes);
+  // Data of the operation in progress where the path is shared memory. True: all of it was put
+  // there at once, so `bytes` may change.
+  bool QueueShared(std::span<const std::byte> bytes);
   void QueueControl(const FrameHeader& header, std::string_view text);
   // What an Arrival is made of. The number of the receive, from 1 in each operation.
   template <typename Place>
@@ -94,7 +103,9 @@ class Link {
   bool has_queued() const { return !queue_.empty() || has_unsent(); }  // for the socket
   bool has_held() const { return !held_.empty(); }  // data for a path to come, or shared memory
   bool has_posted() const { return !posted_.empty(); }
-  bool has_sends() const;  // data to be sent, either way
+  bool has_sends() const {  // data to be sent, either way
+    return has_held() || (has_queued() && has_queued_data());
+  }
   // Data is to be sent or received. Control frames are no work: no operation waits for them.
   bool has_work() const { return has_posted() || has_sends(); }
   // Through shared memory has come what was not taken out yet. (Over TCP no frame passes another.)
@@ -188,12 +199,14 @@ class Link {
   bool awaits_receive() const { return reading_payload_ && is_data() && !matched_; }
   bool is_data() const { return header_.type == FrameType::kData; }
   bool has_unsent() const { return tls_ != nullptr && tls_->has_unsent(); }
+  bool has_queued_data() const;
   // Whether one of these is so; POLLHUP and POLLERR are always among them.
   bool Finds(short events) const;
   void QueueFrame(const FrameHeader& header, std::string_view text,
                   std::span<const std::byte> payload, bool control);
   void Sent(size_t bytes, SteadyTime now);
-  bool SendShared(const FrameHeader& header, std::span<const std::byte> payload, size_t* sent);
+  bool SendShared(uint64_t sequence, uint64_t tag, std::span<const std::byte> payload,
+                  size_t* sent);
   FrameHeader HeaderOf(const shm::Channel::Piece& piece) const;
   absl::Status ReceiveShared(const shm::Channel::Piece& piece);
   // Reads only until the payload of a data frame is next.
@@ -237,6 +250,8 @@ class Link {
   KeptQueue<Arrival> posted_;
   std::vector<std::byte> staged_;  // what arrived of a message that is combined; made when needed
   size_t staged_bytes_ = 0;
+  uint64_t sequence_ = 0;  // of the operation in progress,
+  uint64_t tag_ = 0;       // and its hash
   uint64_t posted_count_ = 0;
   uint64_t completed_ = 0;
 

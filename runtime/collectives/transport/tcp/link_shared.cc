@@ -8,11 +8,31 @@ namespace {
 // What a message costs beside its bytes, as if it were so many more.
 constexpr size_t kMessageBytes = 1024;
 
+// What may be put into shared memory before anybody looks up.
+constexpr size_t kAheadBytes = 4 * Link::kSharedGulpBytes;
+
 }  // namespace
 
-bool Link::SendShared(const FrameHeader& header, std::span<const std::byte> payload, size_t* sent) {
+bool Link::QueueShared(std::span<const std::byte> bytes) {
+  size_t sent = 0;
+  const bool ahead = held_.empty() && sent_ahead_ < kAheadBytes;
+  if (ahead && SendShared(sequence_, tag_, bytes, &sent)) return true;
+  held_.Add([&](Held& held) {
+    held.header = {.type = FrameType::kData,
+                   .round = round_,
+                   .sequence = sequence_,
+                   .tag = tag_,
+                   .length = bytes.size()};
+    held.payload = bytes;
+    held.sent = sent;
+  });
+  return false;
+}
+
+bool Link::SendShared(uint64_t sequence, uint64_t tag, std::span<const std::byte> payload,
+                      size_t* sent) {
   const size_t before = *sent;
-  const bool whole = channel_->Send(header.sequence, header.tag, payload, sent);
+  const bool whole = channel_->Send(sequence, tag, payload, sent);
   if (whole) bytes_sent_ += payload.size();
   if (whole || *sent > before) shared_moved_ = true;
   sent_ahead_ += *sent - before + kMessageBytes;
@@ -25,7 +45,7 @@ absl::StatusOr<bool> Link::MoveShared() {
   while (!held_.empty() && sent_ahead_ < kSharedGulpBytes) {
     Held& held = held_.front();
     const size_t before = held.sent;
-    const bool whole = SendShared(held.header, held.payload, &held.sent);
+    const bool whole = SendShared(held.header.sequence, held.header.tag, held.payload, &held.sent);
     moved = moved || whole || held.sent > before;
     if (!whole) break;
     held_.PopFront();
@@ -52,7 +72,9 @@ FrameHeader Link::HeaderOf(const shm::Channel::Piece& piece) const {
 absl::Status Link::ReceiveShared(const shm::Channel::Piece& piece) {
   const Arrival& arrival = posted_.front();
   if (!shared_matched_) {
-    RM_RETURN_IF_ERROR(handler_->OnData(peer_, HeaderOf(piece), arrival.size()));
+    const bool is_due =
+        piece.sequence == sequence_ && piece.tag == tag_ && piece.length == arrival.size();
+    if (!is_due) RM_RETURN_IF_ERROR(handler_->OnData(peer_, HeaderOf(piece), arrival.size()));
     shared_matched_ = true;
   }
   const size_t bytes = piece.bytes.size();

@@ -100,40 +100,56 @@ FrameHeader TcpTransport::OperationHeader(FrameType type, int rank) {
 
 absl::Status TcpTransport::Begin(const Operation& operation, const Scope& scope) {
   if (failed_.load(std::memory_order_acquire)) return failure().status;
-  const uint64_t hash = Digest(&scope.group, sizeof(scope.group), operation.Hash());
+  if (!IsLast(operation, scope)) Remember(operation, scope);
+  has_begun_ = false;
+  waits_long_ = false;
+  if (!scope.ranks.empty()) {
+    for (const auto& p : peers_) {
+      if (p != nullptr) p->takes_part = false;
+    }
+    for (const int rank : scope.ranks) {
+      if (rank != membership_.rank) peer(rank).takes_part = true;
+    }
+  }
+  for (int rank = 0; rank < world(); ++rank) {
+    if (rank == membership_.rank) continue;
+    Peer& p = peer(rank);
+    p.takes_part = p.takes_part || scope.ranks.empty();
+    if (!p.takes_part) continue;
+    p.told_operation = false;
+    p.told_waiting = false;
+    uint64_t& tag = p.tag_of(++p.begun);
+    tag = hash_;
+    if (operation.by_peer != nullptr) {
+      const uint64_t agreed = (*operation.by_peer)(rank);
+      tag = Digest(&agreed, sizeof(agreed), hash_);
+    }
+    p.link.StartOperation(p.begun, tag);
+    if (const absl::Status agreed = CheckAgreement(rank, p.sequence, p.tag); !agreed.ok())
+      return Blame(rank, agreed);
+  }
+  return absl::OkStatus();
+}
+
+// Many are: a step's, of a few numbers each, have little else to do.
+bool TcpTransport::IsLast(const Operation& operation, const Scope& scope) const {
+  return operation.kind == operation_.kind && operation.type == operation_.type &&
+         operation.count == operation_.count && operation.detail == operation_.detail &&
+         operation.name == operation_name_ && operation.note == operation_note_ &&
+         scope.group == group_ && scope.name == group_name_ && hash_ != 0;
+}
+
+void TcpTransport::Remember(const Operation& operation, const Scope& scope) {
+  hash_ = Digest(&scope.group, sizeof(scope.group), operation.Hash());
   operation_ = operation;
   operation_name_ = operation.name.substr(0, kMaxDescriptionBytes);
   operation_.name = operation_name_;
   operation_note_ = operation.note.substr(0, kMaxDescriptionBytes);
   operation_.note = operation_note_;
   operation_.by_peer = nullptr;
+  group_ = scope.group;
   group_name_ = scope.name;
-  has_begun_ = false;
-  waits_long_ = false;
   short_ = operation.count * SizeOf(operation.type) <= kShortBytes;
-  for (const auto& p : peers_) {
-    if (p == nullptr) continue;
-    p->link.StartOperation();
-    p->takes_part = scope.ranks.empty();
-    p->told_operation = false;
-    p->told_waiting = false;
-  }
-  for (const int rank : scope.ranks) {
-    if (rank != membership_.rank) peer(rank).takes_part = true;
-  }
-  for (int rank = 0; rank < world(); ++rank) {
-    if (rank == membership_.rank || !peer(rank).takes_part) continue;
-    Peer& p = peer(rank);
-    ++p.begun;
-    p.tag_of(p.begun) = hash;
-    if (operation.by_peer != nullptr) {
-      const uint64_t agreed = (*operation.by_peer)(rank);
-      p.tag_of(p.begun) = Digest(&agreed, sizeof(agreed), hash);
-    }
-    if (const absl::Status agreed = CheckAgreement(rank, p.sequence, p.tag); !agreed.ok())
-      return Blame(rank, agreed);
-  }
-  return absl::OkStatus();
 }
 
 // Before it is settled where data goes, there is none to be told about.
@@ -168,17 +184,20 @@ void TcpTransport::Connect(int rank) {
 bool TcpTransport::PostSend(int rank, std::span<const std::byte> bytes) {
   RM_CHECK(rank >= 0 && rank < world() && rank != membership_.rank && peer(rank).takes_part,
            "a send to nobody");
-  Connect(rank);
-  TellOperation(rank);
+  Peer& p = peer(rank);
+  if (p.link.path() == Path::kUnsettled) Connect(rank);
+  if (!p.told_operation) TellOperation(rank);
+  if (p.link.path() == Path::kSharedMemory) return p.link.QueueShared(bytes);
   FrameHeader header = OperationHeader(FrameType::kData, rank);
   header.length = bytes.size();
-  return peer(rank).link.QueueData(header, bytes);
+  p.link.QueueData(header, bytes);
+  return false;
 }
 
 Receipt TcpTransport::PostReceive(int rank, std::span<std::byte> bytes) {
   RM_CHECK(rank >= 0 && rank < world() && rank != membership_.rank && peer(rank).takes_part,
            "a receive from nobody");
-  Connect(rank);
+  if (peer(rank).link.path() == Path::kUnsettled) Connect(rank);
   if (waits_long_) TellWaiting(rank);
   return {rank, peer(rank).link.PostReceive(bytes)};
 }
@@ -187,7 +206,7 @@ Receipt TcpTransport::PostCombine(int rank, const Combining& combining) {
   RM_CHECK(rank >= 0 && rank < world() && rank != membership_.rank && peer(rank).takes_part,
            "a receive from nobody");
   RM_CHECK(combining.mine.size() == combining.into.size(), "combined into another length");
-  Connect(rank);
+  if (peer(rank).link.path() == Path::kUnsettled) Connect(rank);
   if (waits_long_) TellWaiting(rank);
   return {rank, peer(rank).link.PostReceive(combining)};
 }

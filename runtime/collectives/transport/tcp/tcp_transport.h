@@ -144,6 +144,9 @@ class TcpTransport final : public Transport, private FrameHandler, private Round
   Peer& peer(int rank) { return *peers_[rank]; }
   FrameHeader Header(FrameType type) const;
   FrameHeader OperationHeader(FrameType type, int rank);
+  // Whether the operation is what was noted of the one before, and keeps it for the next.
+  bool IsLast(const Operation& operation, const Scope& scope) const;
+  void Remember(const Operation& operation, const Scope& scope);
   void TellOperation(int rank);
   void TellWaiting(int rank);
   const std::string& DescribeOperation();
@@ -238,7 +241,9 @@ class TcpTransport final : public Transport, private FrameHandler, private Round
   Operation operation_;
   std::string operation_name_;
   std::string operation_note_;
+  uint64_t group_ = 0;
   std::string group_name_;
+  uint64_t hash_ = 0;        // of it and its group; 0: there was none yet
   std::string description_;  // of the operation, for DescribeOperation
   SteadyTime begun_{};
   SteadyTime next_alive_{};        // runs on between operations: many short ones are no silence

@@ -70,31 +70,29 @@ absl::Status TcpTransport::Finish() {
 
 template <typename Done>
 absl::Status TcpTransport::Until(const Done& done) {
-  int looks = 0;
-  SteadyTime until{};
+  if (done()) return absl::OkStatus();
   // Also where nobody sleeps: who looks for a message while its own is still on its way to memory
   // takes the line from the one that writes it, and the fence waits until that has gone.
-  if (!done()) RingBells();
-  while (!done()) {
+  RingBells();
+  int looks = 0;
+  SteadyTime until{};
+  while (true) {
     RM_ASSIGN_OR_RETURN(bool moved, MoveShared());
     if (failed_.load(std::memory_order_relaxed)) return Fail(failure());
     if (!moved && !connected_.empty()) {
       RM_ASSIGN_OR_RETURN(moved, MoveSockets());
     }
+    if (moved && MustLookUp()) RM_RETURN_IF_ERROR(Poll(/*may_sleep=*/false));
+    if (done()) return absl::OkStatus();  // which may be without a byte
     if (moved) {
+      RingBells();
       looks = 0;
-      if (!done()) RingBells();
-      if (MustLookUp()) RM_RETURN_IF_ERROR(Poll(/*may_sleep=*/false));
-      continue;
-    }
-    if (done()) break;  // which may be without a byte
-    if (!MayLookAgain(looks++, &until)) {
+    } else if (!MayLookAgain(looks++, &until)) {
       RM_RETURN_IF_ERROR(Step());
       RingBells();
       looks = 0;
     }
   }
-  return absl::OkStatus();
 }
 
 // A look at the clock takes a quarter of the time of a small message through memory, which is there
