@@ -35,7 +35,8 @@ test: build ## Build and run every test; ARGS=--without-cluster leaves out those
 	@tests/cluster/ctest $(ARGS) --preset $(PRESET) -j $(TEST_JOBS)
 
 .PHONY: soak
-soak: build ## Train every network that a manifest may name, at full size, for a few steps; ARGS=Soak.test_... runs one.
+soak: build ## Train every network by name at full size, sum a million elements of every type; ARGS=Soak.test_... runs one.
+	@cmake --build --preset $(PRESET) -j $(JOBS) --target collectives_operations_test
 	@RINGMASTER_BIN_DIR=$(CURDIR)/$(BIN) tests/e2e/soak $(ARGS)
 
 .PHONY: e2e

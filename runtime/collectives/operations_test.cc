@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <cstdlib>
 #include <cstring>
 #include <numeric>
 #include <string>
@@ -401,12 +402,14 @@ INSTANTIATE_TEST_SUITE_P(Worlds, ManyElementsTest,
                                            24, 32),
                          ::testing::PrintToStringParamName());
 
-// Every type at some worlds. At the others every operation of one type, another one for each
-// reduction and each world, so that all types have their turn there: more would take minutes.
+// Every type at some worlds, and at all where `make soak` asks for it, which takes minutes. Else, at
+// the others, every operation of one type, another one for each reduction and each world, so that
+// all types have their turn there.
 TEST_P(ManyElementsTest, EveryOperationIsTheReferences) {
   constexpr int kTypes = 7;
   const int world = GetParam();
-  const bool all_types = world == 2 || world == 3 || world == 4 || world == 8;
+  const bool all_types = world == 2 || world == 3 || world == 4 || world == 8 ||
+                         std::getenv("RINGMASTER_TEST_EVERY_TYPE") != nullptr;
   group_.Run([&](Communicator& comm) {
     int number = 0;
     ForEachType([&]<typename T>(T) {

@@ -123,7 +123,7 @@ TEST(GraphDumpTest, ShowsWhatEachPassLeavesOfTheGraph) {
   }
   EXPECT_THAT(passes, ::testing::ElementsAre("FoldConstants", "Simplify", "MergeEqualNodes",
                                              "DelayPoolGrads", "FuseRelu", "FuseGelu",
-                                             "ChooseLayouts", "FuseResidualGrad"));
+                                             "ChooseLayouts", "FuseResidualGrad", "KeepTaps"));
   EXPECT_THAT(with_scale, ::testing::ElementsAre("FoldConstants"));
   EXPECT_THAT(with_relu, ::testing::ElementsAre("FoldConstants", "Simplify", "MergeEqualNodes",
                                                 "DelayPoolGrads"));

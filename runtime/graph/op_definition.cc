@@ -57,6 +57,8 @@ constexpr std::array kOps = {
     &kMaxOverGrad,
     &kMaxPool2d,
     &kMaxPool2dGrad,
+    &kMaxPool2dTaps,
+    &kMaxPool2dTapsGrad,
     &kMultiply,
     &kNll,
     &kNllGrad,

@@ -8,6 +8,8 @@ size_t SizeOf(DType dtype) {
       return 8;
     case DType::kBF16:
       return 2;
+    case DType::kU8:
+      return 1;
     case DType::kF32:
     case DType::kI32:
       break;
@@ -25,6 +27,8 @@ std::string_view Name(DType dtype) {
       return "i32";
     case DType::kBF16:
       return "bf16";
+    case DType::kU8:
+      return "u8";
   }
   return "unknown";
 }

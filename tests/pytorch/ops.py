@@ -107,6 +107,7 @@ OPS = {
     "matmul": matmul,
     "max_over": lambda node, x: x.amax(node["axes"], keepdim=True),
     "max_pool2d": lambda node, x: functional.max_pool2d(x, node["window"], node["stride"], node["padding"]),
+    "max_pool2d_taps": lambda node, x: functional.max_pool2d(x, node["window"], node["stride"], node["padding"]),
     "multiply": lambda node, a, b: a * b,
     "nll": nll,
     "one_hot": lambda node, labels: functional.one_hot(labels.long(), node["classes"]).double(),

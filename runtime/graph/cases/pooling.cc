@@ -33,6 +33,20 @@ ValueId MaxPoolOfConvolution(CaseBuilder& b) {
   return MaxPool2d(g, Conv2d(g, b.Var({2, 3, 6, 6}), b.Var({4, 3, 3, 3}), b.Var({4}), kSame3),
                    {2, 2}, kHalf);
 }
+// As KeepTaps makes it: windows that leave the image, and such that share pixels.
+ValueId MaxPoolTaps(CaseBuilder& b) {
+  return b.graph().Add("max_pool2d_taps",
+                       {{"window", std::vector<int64_t>{3, 2}},
+                        {"stride", std::vector<int64_t>{2, 1}},
+                        {"padding", std::vector<int64_t>{1, 0}}},
+                       std::vector{b.Distinct({2, 3, 6, 5})}, 2, "pool")[0];
+}
+// In blocks, where windows tile the image.
+ValueId MaxPoolOfBlocks(CaseBuilder& b) {
+  Graph& g = b.graph();
+  const ValueId x = Conv2d(g, b.Var({2, 64, 4, 6}), b.Var({16, 64, 3, 3}), b.Var({16}), kSame3);
+  return MaxPool2d(g, Relu(g, x), {2, 2}, kHalf);
+}
 ValueId AvgPoolEven(CaseBuilder& b) {
   return AvgPool2d(b.graph(), b.Var({2, 3, 4, 6}), {2, 2}, kHalf);
 }
@@ -71,6 +85,8 @@ std::vector<Case> PoolingCases() {
       {"MaxPoolOfConvolution", MaxPoolOfConvolution},
       {"MaxPoolOverlapping", MaxPoolOverlapping},
       {"MaxPoolOverlappingWide", MaxPoolOverlappingWide},
+      {"MaxPoolTaps", MaxPoolTaps},
+      {"MaxPoolOfBlocks", MaxPoolOfBlocks},
       {"AvgPoolEven", AvgPoolEven},
       {"AvgPoolPadded", AvgPoolPadded},
       {"AvgPoolPaddingNotCounted", AvgPoolPaddingNotCounted},

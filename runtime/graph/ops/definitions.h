@@ -52,6 +52,8 @@ extern const OpDefinition kMaxOver;
 extern const OpDefinition kMaxOverGrad;
 extern const OpDefinition kMaxPool2d;
 extern const OpDefinition kMaxPool2dGrad;
+extern const OpDefinition kMaxPool2dTaps;
+extern const OpDefinition kMaxPool2dTapsGrad;
 extern const OpDefinition kMultiply;
 extern const OpDefinition kNll;
 extern const OpDefinition kNllGrad;

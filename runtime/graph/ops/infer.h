@@ -54,6 +54,9 @@ Shape ShapeAttribute(const Attributes& attributes, std::string_view name = "shap
 // Adds a reshape unless the value has the shape already.
 ValueId ReshapeIfNeeded(Graph& g, ValueId x, const Shape& shape, std::string_view name);
 
+// The places of a window that a byte can number.
+inline constexpr int64_t kMostTaps = 256;
+
 // The extents of a window's results over [.., H, W], {0, 0} when the window does not fit.
 std::array<int64_t, 2> WindowResult(const Shape& x, std::array<int64_t, 2> window,
                                     const Attributes& attributes);

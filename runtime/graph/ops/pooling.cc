@@ -32,6 +32,36 @@ void MaxPoolGradient(GradientContext& c) {
                                     {c.input(0), c.output_gradient(0)}, c.Name("x")));
 }
 
+// The second result: of each pixel of the first, in the order in which these lie, which place of
+// its window it came from, counted in row order.
+Specs InferMaxPoolTaps(const InferContext& context) {
+  RM_ASSIGN_OR_RETURN(std::vector<ValueSpec> specs, InferPool(context));
+  const auto window = context.attributes.Ints("window");
+  if (window[0] * window[1] > kMostTaps)
+    return Misfit(fmt::format("the window has more than {} places", kMostTaps));
+  specs.push_back({{specs[0].shape.elements()}, DType::kU8});
+  return specs;
+}
+
+Specs InferMaxPoolTapsGrad(const InferContext& context) {
+  if (context.inputs.size() != 2) return Misfit("takes 2 inputs");
+  RM_RETURN_IF_ERROR(CheckRealPrefix(context, 1));
+  const ValueSpec expected{{context.inputs[0].shape.elements()}, DType::kU8};
+  if (!(context.inputs[1] == expected))
+    return Misfit(fmt::format("the places must be {}", expected.ToString()));
+  return InferFromAttribute(context);
+}
+
+void MaxPoolTapsGradient(GradientContext& c) {
+  const Attributes& a = c.attributes();
+  const Attributes attributes = {{"window", a.Ints("window")},
+                                 {"stride", a.Ints("stride")},
+                                 {"padding", a.Ints("padding")},
+                                 {"shape", ToInts(c.graph().shape(c.input(0)))}};
+  c.SetGradient(0, c.graph().AddOne("max_pool2d_taps_grad", attributes,
+                                    {c.output_gradient(0), c.output(1)}, c.Name("x")));
+}
+
 void AvgPoolGradient(GradientContext& c) {
   const Attributes& a = c.attributes();
   const Attributes attributes = {{"window", a.Ints("window")},
@@ -61,6 +91,10 @@ void AdaptiveGradient(GradientContext& c) {
 
 constinit const OpDefinition kMaxPool2d{"max_pool2d", 1, InferPool, MaxPoolGradient};
 constinit const OpDefinition kMaxPool2dGrad{"max_pool2d_grad", 1, InferLikeFirst, nullptr};
+constinit const OpDefinition kMaxPool2dTaps{"max_pool2d_taps", 2, InferMaxPoolTaps,
+                                            MaxPoolTapsGradient};
+constinit const OpDefinition kMaxPool2dTapsGrad{"max_pool2d_taps_grad", 1, InferMaxPoolTapsGrad,
+                                                nullptr};
 constinit const OpDefinition kAvgPool2d{"avg_pool2d", 1, InferPool, AvgPoolGradient};
 constinit const OpDefinition kAvgPool2dGrad{"avg_pool2d_grad", 1, InferFromAttribute, nullptr};
 constinit const OpDefinition kAdaptiveAvgPool2d{"adaptive_avg_pool2d", 1, InferAdaptive,

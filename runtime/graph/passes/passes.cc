@@ -20,7 +20,10 @@ Graph Optimise(const Graph& graph, const CompileOptions& options, const PassObse
   }
   if (options.kernels == kernels::Selection::kReference) return now;
   take("ChooseLayouts", ChooseLayouts(now, options.images, options.kernels));
-  if (options.optimise) take("FuseResidualGrad", FuseResidualGrad(now, options.kernels));
+  if (options.optimise) {
+    take("FuseResidualGrad", FuseResidualGrad(now, options.kernels));
+    take("KeepTaps", KeepTaps(now, options.kernels));
+  }
   return now;
 }
 

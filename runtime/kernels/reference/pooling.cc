@@ -91,6 +91,48 @@ class MaxPoolGradKernel : public PoolKernel {
   }
 };
 
+// (x) -> (y, taps): of each pixel of y, which place of its window it came from.
+template <typename T>
+class MaxPoolTapsKernel : public PoolKernel {
+ public:
+  explicit MaxPoolTapsKernel(const NodeSpec& node)
+      : PoolKernel(InShape(node, 0), OutShape(node, 0), node.attributes) {}
+  void Run(const Arguments& a) override {
+    ForPlanes([&](int64_t plane) {
+      const T* x = a.in<T>(0) + plane * in_plane_;
+      T* y = a.out<T>(0) + plane * out_plane_;
+      auto* taps = a.out<uint8_t>(1) + plane * out_plane_;
+      ForPlaces([&](int64_t oh, int64_t ow) {
+        const int64_t at = Largest(x, oh, ow);
+        *y++ = x[at];
+        *taps++ = static_cast<uint8_t>((at / w_.w.in - w_.h.InputAt(oh, 0)) * w_.w.window +
+                                       at % w_.w.in - w_.w.InputAt(ow, 0));
+      });
+    });
+  }
+};
+
+// (dy, taps) -> dx
+template <typename T>
+class MaxPoolTapsGradKernel : public PoolKernel {
+ public:
+  explicit MaxPoolTapsGradKernel(const NodeSpec& node)
+      : PoolKernel(OutShape(node, 0), InShape(node, 0), node.attributes) {}
+  void Run(const Arguments& a) override {
+    ForPlanes([&](int64_t plane) {
+      const T* dy = a.in<T>(0) + plane * out_plane_;
+      const auto* taps = a.in<uint8_t>(1) + plane * out_plane_;
+      T* dx = a.out<T>(0) + plane * in_plane_;
+      std::fill_n(dx, in_plane_, T(0));
+      ForPlaces([&](int64_t oh, int64_t ow) {
+        const int64_t tap = *taps++;
+        dx[w_.h.InputAt(oh, tap / w_.w.window) * w_.w.in + w_.w.InputAt(ow, tap % w_.w.window)] +=
+            *dy++;
+      });
+    });
+  }
+};
+
 template <typename T>
 class AvgPoolKernel : public PoolKernel {
  public:
@@ -215,6 +257,12 @@ std::unique_ptr<Primitive> MaxPool2d(const NodeSpec& node) {
 }
 std::unique_ptr<Primitive> MaxPool2dGrad(const NodeSpec& node) {
   return MakeReal<MaxPoolGradKernel>(node);
+}
+std::unique_ptr<Primitive> MaxPool2dTaps(const NodeSpec& node) {
+  return MakeReal<MaxPoolTapsKernel>(node);
+}
+std::unique_ptr<Primitive> MaxPool2dTapsGrad(const NodeSpec& node) {
+  return MakeReal<MaxPoolTapsGradKernel>(node);
 }
 std::unique_ptr<Primitive> AvgPool2d(const NodeSpec& node) {
   return MakeReal<AvgPoolKernel>(node);

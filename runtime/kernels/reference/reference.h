@@ -57,6 +57,8 @@ std::unique_ptr<Primitive> MaxOver(const NodeSpec& node);
 std::unique_ptr<Primitive> MaxOverGrad(const NodeSpec& node);
 std::unique_ptr<Primitive> MaxPool2d(const NodeSpec& node);
 std::unique_ptr<Primitive> MaxPool2dGrad(const NodeSpec& node);
+std::unique_ptr<Primitive> MaxPool2dTaps(const NodeSpec& node);
+std::unique_ptr<Primitive> MaxPool2dTapsGrad(const NodeSpec& node);
 std::unique_ptr<Primitive> Multiply(const NodeSpec& node);
 std::unique_ptr<Primitive> Nll(const NodeSpec& node);
 std::unique_ptr<Primitive> NllGrad(const NodeSpec& node);

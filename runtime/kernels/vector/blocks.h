@@ -18,12 +18,16 @@ std::unique_ptr<Primitive> BatchNormGradOfBlocks(const NodeSpec& node);
 std::unique_ptr<Primitive> BatchNormSumsOfBlocks(const NodeSpec& node);
 std::unique_ptr<Primitive> BatchNormSynchronisedGradOfBlocks(const NodeSpec& node);
 std::unique_ptr<Primitive> MaxPool2dGradOfBlocks(const NodeSpec& node);
+std::unique_ptr<Primitive> MaxPool2dTapsOfBlocks(const NodeSpec& node);
+std::unique_ptr<Primitive> MaxPool2dTapsGradOfBlocks(const NodeSpec& node);
 std::unique_ptr<Primitive> SumToOfBlocks(const NodeSpec& node);
 
 // Whether all images ([N, C, H, W]) among inputs and outputs lie in the same blocks.
 bool HasBlocksOnly(const NodeSpec& node);
 // The same, and all inputs and outputs are f32.
 bool LiesInBlocks(const NodeSpec& node);
+// The same, but for places within windows, u8, which are no images.
+bool LiesInBlocksWithTaps(const NodeSpec& node);
 
 // Whether a walk over all pixels should take sixteen channels at a time: where so many lie side by
 // side, walks over eight touch each line of the cache twice. Not where threads would then find

@@ -50,6 +50,15 @@ bool HasBlocksOnly(const NodeSpec& node) {
          std::ranges::all_of(node.outputs, is_alike);
 }
 
+bool LiesInBlocksWithTaps(const NodeSpec& node) {
+  const auto fits = [](const tensor::ValueSpec& spec) {
+    return spec.dtype == tensor::DType::kF32 ||
+           (spec.dtype == tensor::DType::kU8 && spec.shape.rank() == 1);
+  };
+  return HasVectors() && HasBlocksOnly(node) && std::ranges::all_of(node.inputs, fits) &&
+         std::ranges::all_of(node.outputs, fits);
+}
+
 bool WalksSixteen(const tensor::ValueSpec& image) {
   constexpr int64_t kSixteen = 16;
   return image.layout == tensor::Layout::kBlocks16 &&

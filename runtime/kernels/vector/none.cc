@@ -105,6 +105,12 @@ std::unique_ptr<Primitive> MaxPool2d(const NodeSpec&) {
 std::unique_ptr<Primitive> MaxPool2dGrad(const NodeSpec&) {
   return nullptr;
 }
+std::unique_ptr<Primitive> MaxPool2dTaps(const NodeSpec&) {
+  return nullptr;
+}
+std::unique_ptr<Primitive> MaxPool2dTapsGrad(const NodeSpec&) {
+  return nullptr;
+}
 std::unique_ptr<Primitive> Multiply(const NodeSpec&) {
   return nullptr;
 }

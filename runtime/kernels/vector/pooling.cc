@@ -293,4 +293,13 @@ std::unique_ptr<Primitive> MaxPool2dGrad(const NodeSpec& node) {
   return nullptr;
 }
 
+// Only images in blocks keep them.
+std::unique_ptr<Primitive> MaxPool2dTaps(const NodeSpec& node) {
+  return MaxPool2dTapsOfBlocks(node);
+}
+
+std::unique_ptr<Primitive> MaxPool2dTapsGrad(const NodeSpec& node) {
+  return MaxPool2dTapsGradOfBlocks(node);
+}
+
 }  // namespace ringmaster::kernels::vector

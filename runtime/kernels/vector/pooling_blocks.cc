@@ -1,101 +1,194 @@
-// The gradient of max pooling, for images in blocks and any window: lanes are channels, each of
+// Max pooling and its gradient, for images in blocks and any window: lanes are channels, each of
 // which has its own largest element.
 #include <algorithm>
+#include <cstdint>
 #include <immintrin.h>
 
 #include "runtime/kernels/vector/blocks.h"
 #include "runtime/kernels/vector/lanes.h"
+#include "runtime/kernels/window.h"
 
 #pragma GCC target("avx2,fma")
 
 namespace ringmaster::kernels::vector {
 namespace {
 
-// (x, dy) -> dx: the first of the largest, in row order, gets it all.
-class MaxPoolGradBlocksKernel : public VectorPrimitive {
- public:
-  explicit MaxPoolGradBlocksKernel(const NodeSpec& node)
-      : image_(node.inputs[0]),
-        result_(node.inputs[1]),
-        height_(node.inputs[0].shape.dim(2)),
-        width_(node.inputs[0].shape.dim(3)),
-        rows_(node.inputs[1].shape.dim(2)),
-        columns_(node.inputs[1].shape.dim(3)),
-        vertical_(node.attributes, 0),
-        horizontal_(node.attributes, 1) {}
+// Where a window's largest element is, the first in row order: `tap` numbers the window's places,
+// in that order, for each lane.
+struct Largest {
+  __m256 value;
+  __m256i tap;
+};
 
-  void Run(const Arguments& a) override {
+// What the three kernels share: windows over an image, whose results are another.
+class MaxPoolOfBlocks : public VectorPrimitive {
+ protected:
+  MaxPoolOfBlocks(const tensor::ValueSpec& image, const tensor::ValueSpec& result,
+                  const Attributes& attributes)
+      : image_(image), result_(result) {
+    const auto window = attributes.Ints("window");
+    window_ = MakeWindow(image.shape, result.shape, window[0], window[1], attributes);
+    tiles_ = Tiles(window_.h) && Tiles(window_.w);
+  }
+
+  // Calls body(begin of the image's plane, of the result's), of eight channels each, in floats, for
+  // all.
+  template <typename Body>
+  void ForPlanes(const Body& body) const {
     const int64_t groups = image_.groups();
     device::ParallelFor(image_.batch() * groups, image_.plane() * kLane, [&](int64_t task) {
       const int64_t n = task / groups, group = task % groups;
-      const int64_t at = image_.Begin(n, group);
-      Plane(a.in<float>(0) + at, a.in<float>(1) + result_.Begin(n, group), a.out<float>(0) + at);
+      body(image_.Begin(n, group), result_.Begin(n, group));
+    });
+  }
+
+  // Calls body(row, column, place behind the plane's begin, in floats) for all results.
+  template <typename Body>
+  void ForWindows(const Body& body) const {
+    for (int64_t row = 0; row < window_.h.out; ++row) {
+      for (int64_t column = 0; column < window_.w.out; ++column)
+        body(row, column, (row * window_.w.out + column) * result_.step());
+    }
+  }
+
+  Largest LargestOf(int64_t row, int64_t column, const float* x) const {
+    const Range rows = window_.h.Taps(row), columns = window_.w.Taps(column);
+    const auto tap = [&](int64_t i, int64_t j) {
+      return _mm256_set1_epi32(static_cast<int>(i * window_.w.window + j));
+    };
+    Largest found{_mm256_loadu_ps(x + At(row, column, rows.begin, columns.begin)),
+                  tap(rows.begin, columns.begin)};
+    for (int64_t i = rows.begin; i < rows.end; ++i) {
+      for (int64_t j = columns.begin; j < columns.end; ++j) {
+        const __m256 value = _mm256_loadu_ps(x + At(row, column, i, j));
+        // Larger, or no number where the largest so far is one.
+        const __m256 takes = _mm256_and_ps(_mm256_cmp_ps(value, found.value, _CMP_NLE_UQ),
+                                           _mm256_cmp_ps(found.value, found.value, _CMP_ORD_Q));
+        found.value = _mm256_blendv_ps(found.value, value, takes);
+        found.tap = _mm256_blendv_epi8(found.tap, tap(i, j), _mm256_castps_si256(takes));
+      }
+    }
+    return found;
+  }
+
+  // What must lie in a plane of the image's gradient before windows add to it.
+  void Clear(float* dx) const {
+    if (tiles_) return;
+    for (int64_t i = 0; i < image_.plane(); ++i)
+      _mm256_storeu_ps(dx + i * image_.step(), _mm256_setzero_ps());
+  }
+
+  // Adds a window's gradient where its largest element was.
+  void Spread(int64_t row, int64_t column, __m256i tap, __m256 dy, float* dx) const {
+    const Range rows = window_.h.Taps(row), columns = window_.w.Taps(column);
+    for (int64_t i = rows.begin; i < rows.end; ++i) {
+      for (int64_t j = columns.begin; j < columns.end; ++j) {
+        float* to = dx + At(row, column, i, j);
+        const __m256i here = _mm256_set1_epi32(static_cast<int>(i * window_.w.window + j));
+        const __m256 share = _mm256_and_ps(dy, _mm256_castsi256_ps(_mm256_cmpeq_epi32(tap, here)));
+        _mm256_storeu_ps(to, tiles_ ? share : _mm256_add_ps(_mm256_loadu_ps(to), share));
+      }
+    }
+  }
+
+ private:
+  // Whether each element lies in one window.
+  static bool Tiles(const Axis& axis) {
+    return axis.stride == axis.window && axis.padding == 0 && axis.out * axis.window == axis.in;
+  }
+
+  int64_t At(int64_t row, int64_t column, int64_t i, int64_t j) const {
+    return (window_.h.InputAt(row, i) * window_.w.in + window_.w.InputAt(column, j)) *
+           image_.step();
+  }
+
+  const LaneWalk image_, result_;
+  Window window_;
+  bool tiles_;
+};
+
+// (x, dy) -> dx: the first of the largest, in row order, gets it all.
+class MaxPoolGradKernel : public MaxPoolOfBlocks {
+ public:
+  explicit MaxPoolGradKernel(const NodeSpec& node)
+      : MaxPoolOfBlocks(node.inputs[0], node.inputs[1], node.attributes) {}
+
+  void Run(const Arguments& a) override {
+    ForPlanes([&](int64_t image, int64_t result) {
+      const float *x = a.in<float>(0) + image, *dy = a.in<float>(1) + result;
+      float* dx = a.out<float>(0) + image;
+      Clear(dx);
+      ForWindows([&](int64_t row, int64_t column, int64_t at) {
+        Spread(row, column, LargestOf(row, column, x).tap, _mm256_loadu_ps(dy + at), dx);
+      });
+    });
+  }
+};
+
+// (x) -> (y, taps)
+class MaxPoolTapsKernel : public MaxPoolOfBlocks {
+ public:
+  explicit MaxPoolTapsKernel(const NodeSpec& node)
+      : MaxPoolOfBlocks(node.inputs[0], node.outputs[0], node.attributes) {}
+
+  void Run(const Arguments& a) override {
+    ForPlanes([&](int64_t image, int64_t result) {
+      const float* x = a.in<float>(0) + image;
+      float* y = a.out<float>(0) + result;
+      auto* taps = a.out<uint8_t>(1) + result;
+      ForWindows([&](int64_t row, int64_t column, int64_t at) {
+        const Largest found = LargestOf(row, column, x);
+        _mm256_storeu_ps(y + at, found.value);
+        StoreBytes(taps + at, found.tap);
+      });
     });
   }
 
  private:
-  struct Axis {
-    int64_t window, stride, padding;
-
-    Axis(const Attributes& attributes, size_t axis)
-        : window(attributes.Ints("window")[axis]),
-          stride(attributes.Ints("stride")[axis]),
-          padding(attributes.Ints("padding")[axis]) {}
-    int64_t Begin(int64_t place) const { return std::max<int64_t>(0, place * stride - padding); }
-    int64_t End(int64_t place, int64_t extent) const {
-      return std::min(extent, place * stride - padding + window);
-    }
-  };
-
-  void Plane(const float* x, const float* dy, float* dx) const {
-    const int64_t step = image_.step();
-    for (int64_t i = 0; i < image_.plane(); ++i)
-      _mm256_storeu_ps(dx + i * step, _mm256_setzero_ps());
-    for (int64_t row = 0; row < rows_; ++row) {
-      for (int64_t column = 0; column < columns_; ++column) {
-        Window(row, column, x, _mm256_loadu_ps(dy + (row * columns_ + column) * step), dx);
-      }
-    }
+  // Of eight numbers below 256.
+  static void StoreBytes(uint8_t* to, __m256i numbers) {
+    const __m128i halves =
+        _mm_packus_epi32(_mm256_castsi256_si128(numbers), _mm256_extracti128_si256(numbers, 1));
+    _mm_storel_epi64(reinterpret_cast<__m128i*>(to), _mm_packus_epi16(halves, halves));
   }
+};
 
-  void Window(int64_t row, int64_t column, const float* x, __m256 dy, float* dx) const {
-    const int64_t top = vertical_.Begin(row), bottom = vertical_.End(row, height_);
-    const int64_t left = horizontal_.Begin(column), right = horizontal_.End(column, width_);
-    const int64_t step = image_.step();
-    __m256 largest = _mm256_loadu_ps(x + (top * width_ + left) * step);
-    __m256i winner = _mm256_set1_epi32(static_cast<int>(top * width_ + left));
-    for (int64_t i = top; i < bottom; ++i) {
-      for (int64_t j = left; j < right; ++j) {
-        const __m256 value = _mm256_loadu_ps(x + (i * width_ + j) * step);
-        // Larger, or no number where the largest so far is one.
-        const __m256 takes = _mm256_and_ps(_mm256_cmp_ps(value, largest, _CMP_NLE_UQ),
-                                           _mm256_cmp_ps(largest, largest, _CMP_ORD_Q));
-        largest = _mm256_blendv_ps(largest, value, takes);
-        winner = _mm256_blendv_epi8(winner, _mm256_set1_epi32(static_cast<int>(i * width_ + j)),
-                                    _mm256_castps_si256(takes));
-      }
-    }
-    for (int64_t i = top; i < bottom; ++i) {
-      for (int64_t j = left; j < right; ++j) {
-        float* to = dx + (i * width_ + j) * step;
-        const __m256i here = _mm256_set1_epi32(static_cast<int>(i * width_ + j));
-        const __m256 share =
-            _mm256_and_ps(dy, _mm256_castsi256_ps(_mm256_cmpeq_epi32(winner, here)));
-        _mm256_storeu_ps(to, _mm256_add_ps(_mm256_loadu_ps(to), share));
-      }
-    }
+// (dy, taps) -> dx
+class MaxPoolTapsGradKernel : public MaxPoolOfBlocks {
+ public:
+  explicit MaxPoolTapsGradKernel(const NodeSpec& node)
+      : MaxPoolOfBlocks(node.outputs[0], node.inputs[0], node.attributes) {}
+
+  void Run(const Arguments& a) override {
+    ForPlanes([&](int64_t image, int64_t result) {
+      const float* dy = a.in<float>(0) + result;
+      const auto* taps = a.in<uint8_t>(1) + result;
+      float* dx = a.out<float>(0) + image;
+      Clear(dx);
+      ForWindows([&](int64_t row, int64_t column, int64_t at) {
+        const auto* bytes = reinterpret_cast<const __m128i*>(taps + at);
+        Spread(row, column, _mm256_cvtepu8_epi32(_mm_loadl_epi64(bytes)), _mm256_loadu_ps(dy + at),
+               dx);
+      });
+    });
   }
-
-  const LaneWalk image_, result_;
-  const int64_t height_, width_, rows_, columns_;
-  const Axis vertical_, horizontal_;
 };
 
 }  // namespace
 
 std::unique_ptr<Primitive> MaxPool2dGradOfBlocks(const NodeSpec& node) {
   if (!LiesInBlocks(node)) return nullptr;
-  return std::make_unique<MaxPoolGradBlocksKernel>(node);
+  return std::make_unique<MaxPoolGradKernel>(node);
+}
+
+std::unique_ptr<Primitive> MaxPool2dTapsOfBlocks(const NodeSpec& node) {
+  if (!LiesInBlocksWithTaps(node)) return nullptr;
+  return std::make_unique<MaxPoolTapsKernel>(node);
+}
+
+std::unique_ptr<Primitive> MaxPool2dTapsGradOfBlocks(const NodeSpec& node) {
+  if (!LiesInBlocksWithTaps(node)) return nullptr;
+  return std::make_unique<MaxPoolTapsGradKernel>(node);
 }
 
 }  // namespace ringmaster::kernels::vector

@@ -1,0 +1,77 @@
+#include <functional>
+
+#include <gtest/gtest.h>
+
+#include "runtime/graph/op_definition.h"
+#include "runtime/graph/ops.h"
+#include "runtime/graph/passes/passes.h"
+#include "runtime/graph/passes/testing.h"
+
+namespace ringmaster::graph {
+namespace {
+
+// A convolution that asks for blocks, ReLU, what is behind, and something whose gradient reads what
+// was pooled; as KeepTaps sees it.
+Graph Pooled(const std::function<ValueId(Graph& g, ValueId image)>& behind, Layout layout) {
+  Graph g;
+  const ValueId x = g.Input("x", {2, 64, 4, 6}, DType::kF32);
+  const ValueId weight = g.Parameter("w", {16, 64, 3, 3}, DType::kF32);
+  AddGradients(g, Tanh(g, behind(g, Relu(g, Conv2d(g, x, weight, ValueId{}, kSame, "conv")))));
+  return ChooseLayouts(FuseRelu(DelayPoolGrads(g)), layout, kernels::Selection::kFastest);
+}
+
+ValueId Halve(Graph& g, ValueId image) {
+  return MaxPool2d(g, image, {2, 2}, {{2, 2}, {0, 0}}, "pool");
+}
+
+class KeepTapsTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (kernels::FastestImageLayout() == Layout::kRowMajor) GTEST_SKIP() << "no blocks";
+  }
+};
+
+TEST_F(KeepTapsTest, AnImageThatOnlyItsPoolingReadsIsNotReadByTheGradient) {
+  const Graph before = Pooled(Halve, Layout::kBlocks8);
+  const Graph after = KeepTaps(before, kernels::Selection::kFastest);
+  ASSERT_TRUE(after.status().ok()) << after.status();
+  EXPECT_EQ(OpsOf(before).at("max_pool2d"), 1);
+  EXPECT_EQ(OpsOf(before).at("max_pool2d_grad"), 1);
+  EXPECT_EQ(OpsOf(after).count("max_pool2d"), 0u);
+  EXPECT_EQ(OpsOf(after).count("max_pool2d_grad"), 0u);
+  EXPECT_EQ(OpsOf(after).at("max_pool2d_taps"), 1);
+  for (const Node& node : after.nodes()) {
+    if (node.op->type != "max_pool2d_taps_grad") continue;
+    EXPECT_EQ(after.node(after.value(node.inputs[1]).producer).name, "pool");
+    EXPECT_EQ(after.spec(node.inputs[1]), (ValueSpec{{2 * 16 * 2 * 3}, DType::kU8}));
+    EXPECT_EQ(after.spec(node.outputs[0]),
+              (ValueSpec{{2, 16, 4, 6}, DType::kF32, Layout::kBlocks8}));
+    return;
+  }
+  ADD_FAILURE() << "no max_pool2d_taps_grad";
+}
+
+TEST_F(KeepTapsTest, AnImageThatOthersReadStays) {
+  const auto read_twice = [](Graph& g, ValueId image) {
+    return Add(g, Halve(g, image), AvgPool2d(g, image, {2, 2}, {{2, 2}, {0, 0}}));
+  };
+  const auto as_output = [](Graph& g, ValueId image) {
+    g.MarkOutput("image", image);
+    return Halve(g, image);
+  };
+  for (const Graph& graph :
+       {Pooled(read_twice, Layout::kBlocks8), Pooled(as_output, Layout::kBlocks8)}) {
+    ASSERT_EQ(OpsOf(graph).count("max_pool2d_grad"), 1u);
+    EXPECT_EQ(ToString(KeepTaps(graph, kernels::Selection::kFastest)), ToString(graph));
+  }
+}
+
+TEST_F(KeepTapsTest, ImagesInRowsAndOtherKernelsKeepBothNodes) {
+  const Graph in_rows = Pooled(Halve, Layout::kRowMajor),
+              in_blocks = Pooled(Halve, Layout::kBlocks8);
+  EXPECT_EQ(ToString(KeepTaps(in_rows, kernels::Selection::kFastest)), ToString(in_rows));
+  EXPECT_EQ(ToString(KeepTaps(in_blocks, kernels::Selection::kOneDnn)), ToString(in_blocks));
+}
+
+}  // namespace
+}  // namespace ringmaster::graph
