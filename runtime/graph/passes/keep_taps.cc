@@ -40,8 +40,7 @@ class TapKeeping {
     if (readers.size() != 2 || readers[0] != pool) return;
     // Memory that others have, or see under another shape, would be kept all the same.
     const int32_t producer = graph_.value(image).producer;
-    if (producer < 0 || graph_.node(producer).op->alias) return;
-    if (uses_.MakesOutput(graph_.node(producer))) return;
+    if (producer < 0 || graph_.node(producer).op->alias || uses_.IsOutput(image)) return;
     const Node& grad = graph_.node(readers[1]);
     if (grad.op->type != "max_pool2d_grad" || !(grad.inputs[0] == image)) return;
     if (grad.attributes.ToString() != node.attributes.ToString()) return;

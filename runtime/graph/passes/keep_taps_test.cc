@@ -51,6 +51,25 @@ TEST_F(KeepTapsTest, AnImageThatOnlyItsPoolingReadsIsNotReadByTheGradient) {
   ADD_FAILURE() << "no max_pool2d_taps_grad";
 }
 
+// Training keeps the statistics of a norm, as outputs, beside the image that is pooled.
+TEST_F(KeepTapsTest, TheImageOfANormWhoseStatisticsAreOutputsIsNotReadByTheGradient) {
+  Graph g;
+  const ValueId x = g.Input("x", {2, 64, 4, 6}, DType::kF32);
+  const ValueId weight = g.Parameter("w", {16, 64, 3, 3}, DType::kF32);
+  const ValueId gamma = g.Parameter("gamma", {16}, DType::kF32),
+                beta = g.Parameter("beta", {16}, DType::kF32);
+  const BatchNormResult norm =
+      BatchNorm(g, Conv2d(g, x, weight, ValueId{}, kSame, "conv"), gamma, beta, 1e-5, "norm");
+  g.MarkOutput("mean", norm.mean);
+  AddGradients(g, Tanh(g, Halve(g, Relu(g, norm.y))));
+  const Graph before =
+      ChooseLayouts(FuseRelu(DelayPoolGrads(g)), Layout::kBlocks8, kernels::Selection::kFastest);
+  const Graph after = KeepTaps(before, kernels::Selection::kFastest);
+  EXPECT_EQ(OpsOf(before).at("max_pool2d_grad"), 1);
+  EXPECT_EQ(OpsOf(after).count("max_pool2d_grad"), 0u);
+  EXPECT_EQ(OpsOf(after).at("max_pool2d_taps"), 1);
+}
+
 TEST_F(KeepTapsTest, AnImageThatOthersReadStays) {
   const auto read_twice = [](Graph& g, ValueId image) {
     return Add(g, Halve(g, image), AvgPool2d(g, image, {2, 2}, {{2, 2}, {0, 0}}));

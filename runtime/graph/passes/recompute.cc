@@ -21,7 +21,7 @@ namespace ringmaster::graph {
 namespace {
 
 // Those that touch each of their elements a few times.
-constexpr std::array<std::string_view, 29> kCheap = {
+constexpr std::array<std::string_view, 30> kCheap = {
     "adaptive_avg_pool2d",
     "add",
     "avg_pool2d",
@@ -40,6 +40,7 @@ constexpr std::array<std::string_view, 29> kCheap = {
     "log_softmax",
     "max_over",
     "max_pool2d",
+    "max_pool2d_taps",  // of its results what is pooled alone
     "multiply",
     "pad",
     "relu",

@@ -9,7 +9,8 @@ using dnnl::memory;
 using dnnl::prop_kind;
 
 // forward_inference, because max pooling in training mode would want to keep a workspace of
-// oneDNN's own: our gradient finds the largest element again instead.
+// oneDNN's own: our gradient finds the largest element again, or reads where it was, from a pooling
+// of ours.
 dnnl::pooling_forward::primitive_desc ForwardDesc(algorithm kind, const memory::desc& x,
                                                   const memory::desc& y,
                                                   const Attributes& attributes) {

@@ -250,7 +250,7 @@ TEST_F(SharedLinkTest, TakesALongStreamInGulps) {
 TEST_F(SharedLinkTest, SendsNoLongStreamBeforeAnybodyLooksUp) {
   constexpr size_t kMessages = 1000;
   for (size_t i = 0; i < kMessages; ++i) {
-    link_.QueueData({.type = FrameType::kData, .length = kMessage}, message_);
+    link_.QueueShared(message_);
     for (shm::Channel::Piece piece; peer_->Peek(&piece);) peer_->Take();
   }
   EXPECT_TRUE(link_.has_held());

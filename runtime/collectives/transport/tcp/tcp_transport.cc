@@ -135,13 +135,15 @@ absl::Status TcpTransport::Begin(const Operation& operation, const Scope& scope)
 bool TcpTransport::IsLast(const Operation& operation, const Scope& scope) const {
   return operation.kind == operation_.kind && operation.type == operation_.type &&
          operation.count == operation_.count && operation.detail == operation_.detail &&
-         operation.name == operation_name_ && operation.note == operation_note_ &&
-         scope.group == group_ && scope.name == group_name_ && hash_ != 0;
+         operation.name.size() == name_bytes_ && operation.name == operation_name_ &&
+         operation.note == operation_note_ && scope.group == group_ && scope.name == group_name_ &&
+         hash_ != 0;
 }
 
 void TcpTransport::Remember(const Operation& operation, const Scope& scope) {
   hash_ = Digest(&scope.group, sizeof(scope.group), operation.Hash());
   operation_ = operation;
+  name_bytes_ = operation.name.size();
   operation_name_ = operation.name.substr(0, kMaxDescriptionBytes);
   operation_.name = operation_name_;
   operation_note_ = operation.note.substr(0, kMaxDescriptionBytes);

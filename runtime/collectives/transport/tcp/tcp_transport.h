@@ -240,6 +240,7 @@ class TcpTransport final : public Transport, private FrameHandler, private Round
   // caller's words are gone.
   Operation operation_;
   std::string operation_name_;
+  size_t name_bytes_ = 0;  // of the caller's, which may be longer
   std::string operation_note_;
   uint64_t group_ = 0;
   std::string group_name_;
