@@ -402,8 +402,8 @@ INSTANTIATE_TEST_SUITE_P(Worlds, ManyElementsTest,
                                            24, 32),
                          ::testing::PrintToStringParamName());
 
-// Every type at some worlds, and at all where `make soak` asks for it, which takes minutes. Else, at
-// the others, every operation of one type, another one for each reduction and each world, so that
+// Every type at some worlds, and at all where `make soak` asks for it, which takes minutes. Else at
+// the others every operation of one type, another one for each reduction and each world, so that
 // all types have their turn there.
 TEST_P(ManyElementsTest, EveryOperationIsTheReferences) {
   constexpr int kTypes = 7;
