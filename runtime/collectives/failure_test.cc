@@ -127,6 +127,10 @@ TEST_P(DivergenceTest, NamesRankAndTensorWhenOneRepeatsWhatTheOthersDoNot) {
   ExpectNamed(twice("conv1/weight", "conv1/bias"), twice("conv1/weight", "conv1/weight"),
               "allreduce of 10 float32 \"conv1/bias\"", "allreduce of 10 float32 \"conv1/weight\"",
               "operation 3");
+  // One that is the other, cut off where descriptions are.
+  const std::string cut(kMaxDescriptionBytes, 'w');
+  ExpectNamed(twice(cut + "eight", cut), twice(cut + "eight", cut + "eight"), "float32 \"www",
+              "float32 \"www", "operation 3");
 }
 
 class FailureTest : public ::testing::TestWithParam<Wires> {};

@@ -53,11 +53,7 @@ Specs InferMaxPoolTapsGrad(const InferContext& context) {
 }
 
 void MaxPoolTapsGradient(GradientContext& c) {
-  const Attributes& a = c.attributes();
-  const Attributes attributes = {{"window", a.Ints("window")},
-                                 {"stride", a.Ints("stride")},
-                                 {"padding", a.Ints("padding")},
-                                 {"shape", ToInts(c.graph().shape(c.input(0)))}};
+  const auto attributes = c.attributes().With("shape", ToInts(c.graph().shape(c.input(0))));
   c.SetGradient(0, c.graph().AddOne("max_pool2d_taps_grad", attributes,
                                     {c.output_gradient(0), c.output(1)}, c.Name("x")));
 }

@@ -12,9 +12,10 @@ namespace {
 
 // A convolution that asks for blocks, ReLU, what is behind, and something whose gradient reads what
 // was pooled; as KeepTaps sees it.
-Graph Pooled(const std::function<ValueId(Graph& g, ValueId image)>& behind, Layout layout) {
+Graph Pooled(const std::function<ValueId(Graph& g, ValueId image)>& behind, Layout layout,
+             const Shape& shape = {2, 64, 4, 6}) {
   Graph g;
-  const ValueId x = g.Input("x", {2, 64, 4, 6}, DType::kF32);
+  const ValueId x = g.Input("x", shape, DType::kF32);
   const ValueId weight = g.Parameter("w", {16, 64, 3, 3}, DType::kF32);
   AddGradients(g, Tanh(g, behind(g, Relu(g, Conv2d(g, x, weight, ValueId{}, kSame, "conv")))));
   return ChooseLayouts(FuseRelu(DelayPoolGrads(g)), layout, kernels::Selection::kFastest);
@@ -83,6 +84,18 @@ TEST_F(KeepTapsTest, AnImageThatOthersReadStays) {
     ASSERT_EQ(OpsOf(graph).count("max_pool2d_grad"), 1u);
     EXPECT_EQ(ToString(KeepTaps(graph, kernels::Selection::kFastest)), ToString(graph));
   }
+}
+
+TEST_F(KeepTapsTest, AWindowOfMorePlacesThanAByteNumbersKeepsTheImage) {
+  const auto pooled_over = [](int64_t side) {
+    const auto pool = [side](Graph& g, ValueId image) {
+      return MaxPool2d(g, image, {side, 16}, {{side, 16}, {0, 0}}, "pool");
+    };
+    return KeepTaps(Pooled(pool, Layout::kBlocks8, {1, 64, 34, 32}), kernels::Selection::kFastest);
+  };
+  EXPECT_EQ(OpsOf(pooled_over(16)).count("max_pool2d_taps"), 1u);
+  EXPECT_EQ(OpsOf(pooled_over(17)).count("max_pool2d_taps"), 0u);
+  EXPECT_EQ(OpsOf(pooled_over(17)).count("max_pool2d_grad"), 1u);
 }
 
 TEST_F(KeepTapsTest, ImagesInRowsAndOtherKernelsKeepBothNodes) {
