@@ -24,15 +24,17 @@ absl::Status Mismatch(std::string_view name, std::string_view what, size_t got, 
   return absl::InvalidArgumentError(fmt::format("{}: {} {}; it must be {}", name, what, got, want));
 }
 
+bool AreApart(std::span<const std::byte> a, std::span<const std::byte> b) {
+  const std::less<const std::byte*> before;
+  return a.empty() || b.empty() || !before(a.data(), b.data() + b.size()) ||
+         !before(b.data(), a.data() + a.size());
+}
+
 // Fails where the two neither are the same memory nor lie apart.
 absl::Status Overlap(std::string_view name, ConstElements in, ConstElements out) {
-  const std::less<const std::byte*> before;
   const auto a = in.bytes();
   const auto b = out.bytes();
-  if (a.empty() || b.empty()) return absl::OkStatus();
-  const bool same = a.data() == b.data() && a.size() == b.size();
-  if (same || !before(a.data(), b.data() + b.size()) || !before(b.data(), a.data() + a.size()))
-    return absl::OkStatus();
+  if ((a.data() == b.data() && a.size() == b.size()) || AreApart(a, b)) return absl::OkStatus();
   return absl::InvalidArgumentError(fmt::format("{}: the result overlaps the input", name));
 }
 
@@ -40,6 +42,13 @@ absl::Status SameType(std::string_view name, ConstElements in, ConstElements out
   if (in.type() == out.type()) return absl::OkStatus();
   return absl::InvalidArgumentError(fmt::format("{}: the input is of {}, the result of {}", name,
                                                 NameOf(in.type()), NameOf(out.type())));
+}
+
+// What is combined into a result of its own shape.
+absl::Status CheckResult(std::string_view name, ConstElements in, ConstElements out) {
+  RM_RETURN_IF_ERROR(SameType(name, in, out));
+  RM_RETURN_IF_ERROR(Mismatch(name, "the length of the result is", out.count(), in.count()));
+  return Overlap(name, in, out);
 }
 
 size_t Total(std::span<const size_t> counts) {
@@ -130,9 +139,7 @@ absl::Status Communicator::CheckParts(std::span<const size_t> counts, size_t min
 absl::Status Communicator::Allreduce(Reduction reduction, ConstElements in, Elements out,
                                      std::string_view name) {
   return Guard(name, [&]() -> absl::Status {
-    RM_RETURN_IF_ERROR(SameType(name, in, out));
-    RM_RETURN_IF_ERROR(Mismatch(name, "the length of the result is", out.count(), in.count()));
-    RM_RETURN_IF_ERROR(Overlap(name, in, out));
+    RM_RETURN_IF_ERROR(CheckResult(name, in, out));
     const Method method = MethodFor(OperationKind::kAllreduce, reduction, in);
     Note note;
     const Operation operation{
@@ -167,9 +174,7 @@ absl::Status Communicator::Reduce(Reduction reduction, int root, ConstElements i
   return Guard(name, [&]() -> absl::Status {
     RM_RETURN_IF_ERROR(CheckRoot(root, name));
     if (rank() == root) {
-      RM_RETURN_IF_ERROR(SameType(name, in, out));
-      RM_RETURN_IF_ERROR(Mismatch(name, "the length of the result is", out.count(), in.count()));
-      RM_RETURN_IF_ERROR(Overlap(name, in, out));
+      RM_RETURN_IF_ERROR(CheckResult(name, in, out));
     }
     const Method method = MethodFor(OperationKind::kReduce, reduction, in);
     const uint64_t detail = static_cast<uint64_t>(root) << 16 | DetailOf(reduction, method);

@@ -9,6 +9,7 @@
 #ifndef RINGMASTER_RUNTIME_COLLECTIVES_ELEMENT_H_
 #define RINGMASTER_RUNTIME_COLLECTIVES_ELEMENT_H_
 
+#include <bit>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -24,6 +25,12 @@ enum class ElementType : uint8_t { kU8, kI32, kI64, kF16, kBF16, kF32, kF64 };
 constexpr size_t SizeOf(ElementType type) {
   constexpr size_t kSizes[] = {1, 4, 8, 2, 2, 4, 8};
   return kSizes[static_cast<size_t>(type)];
+}
+
+// How many whole elements so many bytes hold. Sizes are powers of two, and a division takes as long
+// as a few numbers do through shared memory.
+constexpr size_t CountIn(size_t bytes, ElementType type) {
+  return bytes >> std::countr_zero(SizeOf(type));
 }
 const char* NameOf(ElementType type);
 
@@ -70,7 +77,7 @@ class BasicElements {
 
   // `bytes` must hold whole elements, aligned for their type.
   BasicElements(ElementType type, std::span<Byte> bytes)
-      : type_(type), data_(bytes.data()), count_(bytes.size() / SizeOf(type)) {}
+      : type_(type), data_(bytes.data()), count_(CountIn(bytes.size(), type)) {}
 
   template <typename T>
   requires Element<std::remove_const_t<T>> BasicElements(T* data, size_t count)

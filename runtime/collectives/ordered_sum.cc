@@ -135,14 +135,16 @@ absl::Status OrderedSum<T>::CheckUnchanged(const Ownership& owners, int rank) co
 }
 
 template <typename T>
-std::string_view OrderedSum<T>::NoteOf(Algorithm algorithm, bool knows_owners) {
-  if (const std::pair wanted(algorithm, knows_owners); noted_ != wanted) {
+void OrderedSum<T>::Note(Algorithm algorithm, uint64_t digest) {
+  if (const std::pair wanted(algorithm, digest); noted_ != wanted) {
     note_.clear();
     fmt::format_to(std::back_inserter(note_), "{} shards by {}{}", shards_, NameOf(algorithm),
-                   knows_owners ? ", of the same ranks" : "");
+                   digest == 0 ? "" : ", of the same ranks");
+    const uint64_t agreed[] = {static_cast<uint64_t>(shards_), static_cast<uint64_t>(order_),
+                               static_cast<uint64_t>(algorithm), digest};
+    detail_ = Digest(agreed, sizeof(agreed));
     noted_ = wanted;
   }
-  return note_;
 }
 
 template <typename T>
@@ -161,15 +163,14 @@ absl::Status OrderedSum<T>::Reduce(Communicator& communicator, std::span<T> out,
         order_ == SumOrder::kTree
             ? communicator.selector().For(OperationKind::kOrderedSum, out.size_bytes()).algorithm
             : Algorithm::kDirect;
-    const uint64_t agreed[] = {static_cast<uint64_t>(shards_), static_cast<uint64_t>(order_),
-                               static_cast<uint64_t>(algorithm), knows_owners ? told->digest : 0};
+    Note(algorithm, knows_owners ? told->digest : 0);
     Operation operation;
     operation.kind = OperationKind::kOrderedSum;
     operation.type = kTypeOf<T>;
     operation.count = elements_;
-    operation.detail = Digest(agreed, sizeof(agreed));
+    operation.detail = detail_;
     operation.name = name;
-    operation.note = NoteOf(algorithm, knows_owners);
+    operation.note = note_;
     Ownership fresh;
     Ownership& owners = knows_owners ? told->owners : fresh;
     RM_RETURN_IF_ERROR(communicator.Run(operation, [&](Transport& transport) -> absl::Status {

@@ -106,8 +106,9 @@ class OrderedSum {
   std::vector<T> CopyToBuffer(std::span<const T> values);
   // An error where this rank does not bring the shards that it is known to have.
   absl::Status CheckUnchanged(const Ownership& owners, int rank) const;
-  // "4 shards by direct". Mostly made once: an operation is to cost no more than its messages.
-  std::string_view NoteOf(Algorithm algorithm, bool knows_owners);
+  // Sets note_ and detail_. Mostly once: an operation is to cost no more than its messages.
+  // `digest` is of the owners, 0 where they are to be told.
+  void Note(Algorithm algorithm, uint64_t digest);
 
   const int shards_;
   const size_t elements_;
@@ -128,8 +129,9 @@ class OrderedSum {
   std::vector<Told> told_;  // of the round; of as many communicators as were summed over
   // What Reduce hands on; members for their memory.
   std::vector<std::span<const T>> sums_;  // of nodes_
-  std::string note_;                      // of the operation, and what it is of
-  std::optional<std::pair<Algorithm, bool>> noted_;
+  std::string note_;                      // of the operation, "4 shards by direct",
+  uint64_t detail_ = 0;                   // and what must agree; of these:
+  std::optional<std::pair<Algorithm, uint64_t>> noted_;
 };
 
 extern template class OrderedSum<float>;

@@ -33,7 +33,8 @@ namespace ringmaster::collectives {
 template <typename T>
 class DirectSum {
  public:
-  // One run. The transport is inside an operation; blocking and errors as Transport's.
+  // One run. The transport is inside an operation, until whose end `mine`, `out` and this object
+  // must stay as they are; blocking and errors as Transport's.
   // Tells `mine.owners` who has which shards. kFailedPrecondition: the ranks together do not have
   // each shard exactly once.
   absl::Status Run(Transport& transport, const Contribution<T>& mine, std::span<T> out,

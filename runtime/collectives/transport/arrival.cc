@@ -12,7 +12,7 @@ void Arrival::Deliver(size_t offset, std::span<const std::byte> bytes) const {
     return;
   }
   const std::byte* const mine = mine_ + offset;
-  const size_t count = bytes.size() / SizeOf(combiner_.type);
+  const size_t count = CountIn(bytes.size(), combiner_.type);
   combiner_(into, arrived_is_left_ ? bytes.data() : mine, arrived_is_left_ ? mine : bytes.data(),
             count);
 }

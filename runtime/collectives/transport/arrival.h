@@ -32,7 +32,7 @@ class Arrival {
 
   // The largest number of bytes up to `bytes` that Deliver takes.
   size_t WholeElements(size_t bytes) const {
-    return combines_ ? bytes - bytes % SizeOf(combiner_.type) : bytes;
+    return combines_ ? bytes & ~(SizeOf(combiner_.type) - 1) : bytes;
   }
 
   // The message's bytes from `offset` on are these. Combined ones in whole elements.
