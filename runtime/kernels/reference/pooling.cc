@@ -126,8 +126,12 @@ class MaxPoolTapsGradKernel : public PoolKernel {
       std::fill_n(dx, in_plane_, T(0));
       ForPlaces([&](int64_t oh, int64_t ow) {
         const int64_t tap = *taps++;
-        dx[w_.h.InputAt(oh, tap / w_.w.window) * w_.w.in + w_.w.InputAt(ow, tap % w_.w.window)] +=
-            *dy++;
+        const int64_t row = w_.h.InputAt(oh, tap / w_.w.window),
+                      column = w_.w.InputAt(ow, tap % w_.w.window);
+        const T gradient = *dy++;
+        // Others than MaxPoolTapsKernel makes must not reach memory beyond the image either.
+        if (row >= 0 && row < w_.h.in && column >= 0 && column < w_.w.in)
+          dx[row * w_.w.in + column] += gradient;
       });
     });
   }
