@@ -135,7 +135,7 @@ absl::Status OrderedSum<T>::CheckUnchanged(const Ownership& owners, int rank) co
 }
 
 template <typename T>
-void OrderedSum<T>::Note(Algorithm algorithm, uint64_t digest) {
+void OrderedSum<T>::Describe(Algorithm algorithm, uint64_t digest) {
   if (const std::pair wanted(algorithm, digest); noted_ != wanted) {
     note_.clear();
     fmt::format_to(std::back_inserter(note_), "{} shards by {}{}", shards_, NameOf(algorithm),
@@ -163,7 +163,7 @@ absl::Status OrderedSum<T>::Reduce(Communicator& communicator, std::span<T> out,
         order_ == SumOrder::kTree
             ? communicator.selector().For(OperationKind::kOrderedSum, out.size_bytes()).algorithm
             : Algorithm::kDirect;
-    Note(algorithm, knows_owners ? told->digest : 0);
+    Describe(algorithm, knows_owners ? told->digest : 0);
     Operation operation;
     operation.kind = OperationKind::kOrderedSum;
     operation.type = kTypeOf<T>;

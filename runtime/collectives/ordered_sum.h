@@ -106,9 +106,9 @@ class OrderedSum {
   std::vector<T> CopyToBuffer(std::span<const T> values);
   // An error where this rank does not bring the shards that it is known to have.
   absl::Status CheckUnchanged(const Ownership& owners, int rank) const;
-  // Sets note_ and detail_. Mostly once: an operation is to cost no more than its messages.
+  // Sets note_ and detail_: mostly once: an operation is to cost no more than its messages.
   // `digest` is of the owners, 0 where they are to be told.
-  void Note(Algorithm algorithm, uint64_t digest);
+  void Describe(Algorithm algorithm, uint64_t digest);
 
   const int shards_;
   const size_t elements_;

@@ -127,7 +127,7 @@ absl::Status DirectSum<T>::AddPiece(Context& run, Piece piece) {
   };
   using Kind = SumStep::Kind;
   if constexpr (kCombines<T>) {
-    // Two ranks with a sum each: a few numbers take little longer than what is below would.
+    // Two ranks with a sum each. Of a few numbers what is below would take a good part of the time.
     const std::vector<SumStep>& steps = plan_->schedule.steps;
     const Kind kind = steps.front().kind;
     if (steps.size() == 1 && (kind == Kind::kCombineLeft || kind == Kind::kCombineRight)) {
