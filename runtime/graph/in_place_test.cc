@@ -221,6 +221,7 @@ TEST_F(InPlaceTest, EveryKernelThatMayWriteOverAnInputMakesTheSameBitsThere) {
                                              "batch_norm_grad",
                                              "batch_norm_inference_grad",
                                              "binary_cross_entropy_grad",
+                                             "conv2d_grad_input",
                                              "dropout",
                                              "gelu",
                                              "gelu_grad",

@@ -137,6 +137,33 @@ TEST(KernelTest, AReluWithinAnOpHasTheBitsOfOneBehindIt) {
   }
 }
 
+TEST(KernelTest, TheReferencesInputsGradientOfAConvolutionIsZeroWhereXIsNotPositive) {
+  const Attributes same{{"stride", std::vector<int64_t>{1, 1}},
+                        {"padding", std::vector<int64_t>{1, 1}},
+                        {"dilation", std::vector<int64_t>{1, 1}},
+                        {"groups", int64_t{1}}};
+  const ValueSpec dy{{2, 4, 5, 6}, DType::kF64}, weight{{4, 3, 3, 3}, DType::kF64},
+      x{{2, 3, 5, 6}, DType::kF64};
+  const std::vector<ValueSpec> three = {dy, weight, x}, two = {dy, weight};
+  const auto plain = Prepare({"conv2d_grad_input", same, two, {&x, 1}}, Selection::kReference);
+  const auto fused = Prepare({"conv2d_grad_input", same, three, {&x, 1}}, Selection::kReference);
+  ASSERT_NE(plain, nullptr);
+  ASSERT_NE(fused, nullptr);
+  const std::vector<double> results(static_cast<size_t>(dy.shape.elements()), 1.5),
+      weights(static_cast<size_t>(weight.shape.elements()), 0.25);
+  std::vector<double> of_x(static_cast<size_t>(x.shape.elements()));
+  for (size_t i = 0; i < of_x.size(); ++i) of_x[i] = static_cast<double>(i % 3) - 1;
+  of_x[7] = std::numeric_limits<double>::quiet_NaN();
+  std::vector<double> expected(of_x.size()), got(of_x.size());
+  const void* operands[] = {results.data(), weights.data(), of_x.data()};
+  void* into_expected[] = {expected.data()};
+  void* into_got[] = {got.data()};
+  plain->Run({operands, into_expected, nullptr, nullptr});
+  fused->Run({operands, into_got, nullptr, nullptr});
+  for (size_t i = 0; i < of_x.size(); ++i) expected[i] = of_x[i] > 0 ? expected[i] : 0;
+  EXPECT_EQ(got, expected);
+}
+
 // A product of ours, whole tiles of it and not, and one of the library's.
 TEST(KernelTest, AGeluWithinALinearLayerHasTheBitsOfOneBehindIt) {
   const auto f32 = [](const tensor::Shape& shape) { return ValueSpec{shape, DType::kF32}; };

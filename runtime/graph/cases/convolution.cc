@@ -68,6 +68,13 @@ ValueId ConvOverTiles(CaseBuilder& b) {
   Graph& g = b.graph();
   return Relu(g, Conv2d(g, b.Var({4, 64, 8, 7}), b.Var({16, 64, 3, 3}), ValueId{}, kSame3));
 }
+// The gradient of the second FuseReluGrad joins with the ReLU's before it.
+ValueId ConvOfReluOverTiles(CaseBuilder& b) {
+  Graph& g = b.graph();
+  const ValueId x = Conv2d(g, b.Var({4, 8, 8, 7}), b.Var({64, 1, 3, 3}), ValueId{},
+                           {.padding = {1, 1}, .groups = 8});
+  return Conv2d(g, Relu(g, x), b.Var({16, 64, 3, 3}), ValueId{}, kSame3);
+}
 
 }  // namespace
 
@@ -90,6 +97,7 @@ std::vector<Case> ConvolutionCases() {
       {"ConvGroupedThenRelu", ConvGroupedThenRelu},
       {"ConvWithoutBiasThenRelu", ConvWithoutBiasThenRelu},
       {"ConvOverTiles", ConvOverTiles},
+      {"ConvOfReluOverTiles", ConvOfReluOverTiles},
   };
 }
 

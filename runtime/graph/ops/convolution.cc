@@ -74,10 +74,20 @@ void Conv2dGradient(GradientContext& c) {
   }
 }
 
+// With a third input, x, which is a ReLU's result, dx is the gradient by what that was of: 0 where
+// x is not positive (FuseReluGrad).
+Specs InferConv2dGradInput(const InferContext& context) {
+  RM_RETURN_IF_ERROR(CheckReal(context, 2, 3));
+  RM_ASSIGN_OR_RETURN(const std::vector<ValueSpec> outputs, InferFromAttribute(context));
+  if (context.inputs.size() == 3) RM_RETURN_IF_ERROR(CheckShape(context, 2, outputs[0].shape, "x"));
+  return outputs;
+}
+
 }  // namespace
 
 constinit const OpDefinition kConv2d{"conv2d", 1, InferConv2d, Conv2dGradient};
-constinit const OpDefinition kConv2dGradInput{"conv2d_grad_input", 1, InferFromAttribute, nullptr};
+constinit const OpDefinition kConv2dGradInput{"conv2d_grad_input", 1, InferConv2dGradInput,
+                                              nullptr};
 constinit const OpDefinition kConv2dGradWeight{"conv2d_grad_weight", 1, InferFromAttribute,
                                                nullptr};
 

@@ -22,6 +22,7 @@ Graph Optimise(const Graph& graph, const CompileOptions& options, const PassObse
   take("ChooseLayouts", ChooseLayouts(now, options.images, options.kernels));
   if (options.optimise) {
     take("FuseResidualGrad", FuseResidualGrad(now, options.kernels));
+    take("FuseReluGrad", FuseReluGrad(now, options.kernels));
     take("KeepTaps", KeepTaps(now, options.kernels));
   }
   return now;

@@ -64,6 +64,12 @@ Graph ChooseLayouts(const Graph& graph, tensor::Layout layout, kernels::Selectio
 // in one pass over memory where it was one each, for images in blocks, after ChooseLayouts.
 Graph FuseResidualGrad(const Graph& graph, kernels::Selection selection);
 
+// The gradient of a ReLU that a convolution reads, with that of the convolution, which then may lie
+// where ReLU's result did:
+//   conv2d_grad_input, relu_grad -> conv2d_grad_input of three
+// For images in blocks, after ChooseLayouts.
+Graph FuseReluGrad(const Graph& graph, kernels::Selection selection);
+
 // Which pixel of its window each pooled one was, a byte each, instead of the image that was pooled,
 // where nobody but the gradient of the pooling would read that again:
 //   max_pool2d, max_pool2d_grad -> max_pool2d_taps, max_pool2d_taps_grad

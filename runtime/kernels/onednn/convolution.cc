@@ -78,6 +78,7 @@ std::unique_ptr<Primitive> Conv2d(const NodeSpec& node) {
 
 // (dy, weight) -> dx
 std::unique_ptr<Primitive> Conv2dGradInput(const NodeSpec& node) {
+  if (node.inputs.size() != 2) return nullptr;
   return Build(node, [&](Program& p) {
     const tensor::Shape &dy = node.inputs[0].shape, &weight = node.inputs[1].shape,
                         &dx = node.outputs[0].shape;

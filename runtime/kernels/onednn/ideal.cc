@@ -27,7 +27,10 @@ constexpr std::array kArithmetic = {
 std::unique_ptr<Primitive> PrepareIdeal(const NodeSpec& node) {
   const auto* found = std::ranges::find(kArithmetic, node.op, &Arithmetic::op);
   if (found == kArithmetic.end()) return nullptr;
-  auto primitive = found->prepare(node);
+  // Whether a ReLU's gradient comes with a convolution's, which oneDNN has not, is no arithmetic.
+  const size_t operands = node.op == "conv2d_grad_input" ? 2 : node.inputs.size();
+  auto primitive =
+      found->prepare({node.op, node.attributes, node.inputs.first(operands), node.outputs});
   if (auto* program = dynamic_cast<onednn::Program*>(primitive.get()))
     program->KeepComputationsOnly();
   return primitive;

@@ -86,15 +86,17 @@ class Conv2dKernel : public ReferencePrimitive {
   bool relu_;
 };
 
-// Scatters dy through the weights. One task owns one channel of one sample's dx.
+// Scatters dy through the weights. One task owns one channel of one sample's dx. With x, which a
+// ReLU made, dx is 0 where that is not positive.
 template <typename T>
 class Conv2dGradInputKernel : public ReferencePrimitive {
  public:
   explicit Conv2dGradInputKernel(const NodeSpec& node)
-      : e_(OutShape(node, 0), InShape(node, 1), InShape(node, 0), node.attributes) {}
+      : e_(OutShape(node, 0), InShape(node, 1), InShape(node, 0), node.attributes),
+        has_x_(node.inputs.size() == 3) {}
 
   void Run(const Arguments& a) override {
-    const T *dy = a.in<T>(0), *weight = a.in<T>(1);
+    const T *dy = a.in<T>(0), *weight = a.in<T>(1), *x = has_x_ ? a.in<T>(2) : nullptr;
     T* dx = a.out<T>(0);
     ParallelFor(e_.batch * e_.in_channels, e_.out_plane * e_.group_out * e_.taps,
                 [&](int64_t plane) {
@@ -106,6 +108,9 @@ class Conv2dGradInputKernel : public ReferencePrimitive {
                     Scatter(dy + (n * e_.out_channels + o) * e_.out_plane,
                             weight + (o * e_.group_in + c % e_.group_in) * e_.taps, to);
                   }
+                  if (x == nullptr) return;
+                  const T* from = x + plane * e_.in_plane;
+                  for (int64_t i = 0; i < e_.in_plane; ++i) to[i] = ReluGradBody()(from[i], to[i]);
                 });
   }
 
@@ -128,6 +133,7 @@ class Conv2dGradInputKernel : public ReferencePrimitive {
   }
 
   Extents e_;
+  bool has_x_;
 };
 
 // One task owns the weights between one input and one output channel.

@@ -384,6 +384,7 @@ std::unique_ptr<Primitive> Conv2d(const NodeSpec& node) {
 
 std::unique_ptr<Primitive> Conv2dGradInput(const NodeSpec& node) {
   if (auto winograd = WinogradConv2dGradInputOfBlocks(node)) return winograd;
+  if (node.inputs.size() != 2) return nullptr;
   const Extents e(node.outputs[0].shape, node.inputs[1].shape, node.inputs[0].shape,
                   node.attributes);
   if (!Takes(node, e)) return nullptr;

@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "runtime/device/parallel.h"
+#include "runtime/kernels/elementwise.h"
 #include "runtime/kernels/vector/parts.h"
 #include "runtime/kernels/vector/product.h"
 #include "runtime/kernels/window.h"
@@ -69,7 +70,10 @@ class WinogradBlocksKernel : public VectorPrimitive {
   }
 
  protected:
-  void Convolve(const float* x, const float* weight, float* y, float* scratch) const {
+  // Where there are `signs`, as many as results, y is 0 where they are not positive. They may lie
+  // where y does.
+  void Convolve(const float* x, const float* weight, float* y, float* scratch,
+                const float* signs = nullptr) const {
     TransformWeights(weight, scratch);
     const int64_t threads = device::ThreadCount(),
                   blocks = PartsOf(PartsOf(t_.count(), block_), threads) * threads;
@@ -77,7 +81,7 @@ class WinogradBlocksKernel : public VectorPrimitive {
              static_cast<size_t>(block_floats()), scratch + weight_floats(),
              [&](int64_t i, float* memory) {
                const int64_t first = t_.count() * i / blocks, end = t_.count() * (i + 1) / blocks;
-               if (first < end) MakeBlock(first, end - first, x, scratch, y, memory);
+               if (first < end) MakeBlock(first, end - first, x, scratch, signs, y, memory);
              });
   }
 
@@ -115,8 +119,8 @@ class WinogradBlocksKernel : public VectorPrimitive {
   }
 
   // The results of `count` tiles from `first` on.
-  void MakeBlock(int64_t first, int64_t count, const float* x, const float* weights, float* y,
-                 float* memory) const {
+  void MakeBlock(int64_t first, int64_t count, const float* x, const float* weights,
+                 const float* signs, float* y, float* memory) const {
     const int64_t seen = t_.seen.channels, made = t_.made.channels;
     float* const products = memory + kSquarePoints * image_step();
     for (int64_t c = 0; c < seen; c += kLanes) {
@@ -136,13 +140,17 @@ class WinogradBlocksKernel : public VectorPrimitive {
       }
       for (int64_t c = 0; c < channels; c += kLanes) {
         t_.ForTiles(first, count, [&](int64_t i, const BlockTiling::Tile& tile) {
-          MakeTile(tile, products + i * chunk_ + c, t_.made.PlaneOf(y, tile.sample, begin + c));
+          const float* of_plane =
+              signs == nullptr ? nullptr : t_.made.PlaneOf(signs, tile.sample, begin + c);
+          MakeTile(tile, products + i * chunk_ + c, of_plane,
+                   t_.made.PlaneOf(y, tile.sample, begin + c));
         });
       }
     }
   }
 
-  void MakeTile(const BlockTiling::Tile& tile, const float* products, float* plane) const {
+  void MakeTile(const BlockTiling::Tile& tile, const float* products, const float* signs,
+                float* plane) const {
     alignas(64) float results[kTileSide * kTileSide * kLanes];
     transforms_.Result(products, product_step(), results);
     if (relu_) {  // what is no number stays, as in the op of its own
@@ -150,14 +158,27 @@ class WinogradBlocksKernel : public VectorPrimitive {
     }
     const int64_t rows = std::min(kTileSide, t_.made.height - tile.row),
                   columns = std::min(kTileSide, t_.made.width - tile.column);
-    float* to = plane + tile.row * t_.made.row() + tile.column * kLanes;
+    const int64_t at = tile.row * t_.made.row() + tile.column * kLanes;
+    float* to = plane + at;
     for (int64_t row = 0; row < rows; ++row, to += t_.made.row()) {
-      const float* from = results + row * kTileSide * kLanes;
+      float* from = results + row * kTileSide * kLanes;
+      if (signs != nullptr) KeepWherePositive(signs + at + row * t_.made.row(), columns, from);
       if (columns == kTileSide) {
         std::copy_n(from, kTileSide * kLanes, to);
       } else {
         std::copy_n(from, columns * kLanes, to);
       }
+    }
+  }
+
+  // A whole tile's row has a length that the compiler knows.
+  static void KeepWherePositive(const float* signs, int64_t columns, float* results) {
+    if (columns == kTileSide) {
+      for (int64_t i = 0; i < kTileSide * kLanes; ++i)
+        results[i] = ReluGradBody()(signs[i], results[i]);
+    } else {
+      for (int64_t i = 0; i < columns * kLanes; ++i)
+        results[i] = ReluGradBody()(signs[i], results[i]);
     }
   }
 
@@ -181,17 +202,25 @@ class WinogradBlocksConv2dKernel : public WinogradBlocksKernel<kTaps, kLanes> {
   }
 };
 
-// (dy, weight) -> dx
+// (dy, weight, x or nothing) -> dx, with x, which a ReLU made, only where that is positive.
 template <int64_t kTaps, int64_t kLanes>
 class WinogradBlocksGradInputKernel : public WinogradBlocksKernel<kTaps, kLanes> {
  public:
-  explicit WinogradBlocksGradInputKernel(const BlockTiling& t)
+  WinogradBlocksGradInputKernel(const BlockTiling& t, bool has_x)
       : WinogradBlocksKernel<kTaps, kLanes>(
-            t, {kTaps * kTaps, kTaps * kTaps * t.made.channels, true}, false) {}
+            t, {kTaps * kTaps, kTaps * kTaps * t.made.channels, true}, false),
+        has_x_(has_x) {}
+
+  // A tile's places of x are read before those of dx are written, and by nobody else.
+  bool MayOverwrite(int input, int output) const override { return input == 2 && output == 0; }
 
   void Run(const Arguments& a) override {
-    this->Convolve(a.in<float>(0), a.in<float>(1), a.out<float>(0), static_cast<float*>(a.scratch));
+    this->Convolve(a.in<float>(0), a.in<float>(1), a.out<float>(0), static_cast<float*>(a.scratch),
+                   has_x_ ? a.in<float>(2) : nullptr);
   }
+
+ private:
+  const bool has_x_;
 };
 
 }  // namespace
@@ -245,7 +274,9 @@ std::unique_ptr<Primitive> WinogradConv2dGradInputOfBlocks(const NodeSpec& node)
   tiling->padding_down = tiling->taps - 1 - tiling->padding_down;
   tiling->padding_across = tiling->taps - 1 - tiling->padding_across;
   if (!Pays(*tiling)) return nullptr;
-  return MakeOfBlocks<WinogradBlocksGradInputKernel>(*tiling);
+  const bool has_x = node.inputs.size() == 3;
+  if (has_x && node.inputs[2].layout != node.outputs[0].layout) return nullptr;
+  return MakeOfBlocks<WinogradBlocksGradInputKernel>(*tiling, has_x);
 }
 
 }  // namespace ringmaster::kernels::vector

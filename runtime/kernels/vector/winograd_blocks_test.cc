@@ -21,6 +21,7 @@ namespace {
 
 using tensor::DType;
 using tensor::Layout;
+using tensor::ValueSpec;
 
 class WinogradBlocksTest : public ConvolutionTest {};
 
@@ -56,6 +57,56 @@ TEST_P(WinogradBlocksTest, AgreesWithTheReferenceInDoubleInAnyBlocksAndVectorsAn
         }
         EXPECT_EQ(got, first) << node.op;
       }
+    }
+  }
+}
+
+// Values from a fixed seed, of which some are 0.
+std::vector<float> Values(const tensor::Shape& shape) {
+  tensor::RandomStream stream({.seed = 7});
+  std::vector<float> values(static_cast<size_t>(shape.elements()));
+  for (float& one : values) one = 2 * tensor::ToUniform(stream.Next()) - 1;
+  for (size_t i = 0; i < values.size(); i += 5) values[i] = 0;
+  return values;
+}
+
+TEST_P(WinogradBlocksTest, KeepsTheInputsGradientWhereXIsPositiveAlsoInXsPlace) {
+  for (const Node& node : NodesOf(GetParam())) {
+    if (node.op != "conv2d_grad_input") continue;
+    for (const Layout layout : {Layout::kBlocks8, Layout::kBlocks16}) {
+      const auto plain = node.Make(DType::kF32, Selection::kFastest, layout);
+      ASSERT_EQ(plain->name(), "vector/winograd");
+      const ValueSpec dy{node.inputs[0], DType::kF32, layout}, dx{node.output, DType::kF32, layout};
+      const ValueSpec inputs[] = {dy, {node.inputs[1], DType::kF32}, dx};
+      const auto fused = Prepare({node.op, node.attributes, inputs, {&dx, 1}}, Selection::kFastest);
+      ASSERT_NE(fused, nullptr);
+      ASSERT_EQ(fused->name(), "vector/winograd");
+      EXPECT_TRUE(fused->MayOverwrite(2, 0));
+      EXPECT_FALSE(fused->MayOverwrite(0, 0));
+      const ValueSpec in_rows[] = {dy, {node.inputs[1], DType::kF32}, {node.output, DType::kF32}};
+      EXPECT_EQ(Prepare({node.op, node.attributes, in_rows, {&dx, 1}}, Selection::kFastest),
+                nullptr);
+
+      const std::vector<float> of_dy = Values(node.inputs[0]), of_weight = Values(node.inputs[1]);
+      std::vector<float> x = Values(node.output);
+      x[x.size() / 2] = std::numeric_limits<float>::quiet_NaN();
+      std::vector<float> scratch(
+          std::max(plain->scratch_bytes(), fused->scratch_bytes()) / sizeof(float) + 16);
+      const auto run = [&](Primitive& primitive, const float* signs, std::vector<float>& into) {
+        void* place = scratch.data();
+        size_t space = scratch.size() * sizeof(float);
+        std::align(64, primitive.scratch_bytes(), place, space);
+        const void* operands[] = {of_dy.data(), of_weight.data(), signs};
+        void* outputs[] = {into.data()};
+        primitive.Run({operands, outputs, place, nullptr});
+      };
+      std::vector<float> expected(x.size()), apart(x.size()), in_place = x;
+      run(*plain, nullptr, expected);
+      for (size_t i = 0; i < x.size(); ++i) expected[i] = x[i] > 0 ? expected[i] : 0;
+      run(*fused, x.data(), apart);
+      EXPECT_EQ(apart, expected);
+      run(*fused, in_place.data(), in_place);
+      EXPECT_EQ(in_place, expected);
     }
   }
 }
