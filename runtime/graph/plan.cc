@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "common/status.h"
+#include "common/text.h"
 #include "runtime/device/memory.h"
 #include "runtime/device/threads.h"
 #include "runtime/graph/in_place.h"
@@ -195,7 +196,8 @@ absl::StatusOr<Plan> PlanOf(Graph graph, const CompileOptions& options, Prepared
   return plan;
 }
 
-// The plan of the same with less memory.
+// The plan of the same with less memory, or of the same again where that takes no less.
+// kResourceExhausted where neither fits into the budget.
 absl::StatusOr<Plan> WithLess(Plan plan, const CompileOptions& options) {
   std::vector<size_t> scratch(plan.graph.nodes().size(), 0);
   Prepared prepared;
@@ -203,8 +205,18 @@ absl::StatusOr<Plan> WithLess(Plan plan, const CompileOptions& options) {
     scratch[static_cast<size_t>(step.node)] = step.primitive->scratch_bytes();
     prepared.emplace(plan.graph.node(step.node).name, std::move(step.primitive));
   }
-  RM_ASSIGN_OR_RETURN(Graph graph, Recompute(plan.graph, scratch, options));
-  return PlanOf(std::move(graph), options, std::move(prepared));
+  const size_t before = plan.arena.bytes, budget = options.memory_budget;
+  CompileOptions asked = options;
+  if (before <= budget) asked.memory_budget = 0;  // it fits: only what costs little
+  RM_ASSIGN_OR_RETURN(Plan less,
+                      PlanOf(Recompute(plan.graph, scratch, asked), options, std::move(prepared)));
+  if (asked.memory_budget == 0 && less.arena.bytes > before)
+    return PlanOf(std::move(plan.graph), options, {});
+  if (budget == 0 || less.arena.bytes <= budget) return less;
+  const auto bytes = [](size_t count) { return WithCommas(static_cast<int64_t>(count)); };
+  return absl::ResourceExhaustedError(fmt::format(
+      "a step's values take {} bytes, {} where what is cheap is computed again; the budget is {}",
+      bytes(before), bytes(less.arena.bytes), bytes(budget)));
 }
 
 }  // namespace

@@ -178,6 +178,61 @@ TEST(RecomputeTest, ProductsAreNeverComputedTwice) {
   EXPECT_THAT(dump->text, ::testing::Not(::testing::ContainsRegex("again/[^ ]*: (linear|matmul)")));
 }
 
+// Three convolutions with a ReLU behind each, of which the first sees three channels and the others
+// make so many, and their gradients.
+void BuildConvolutions(Graph& g, int64_t channels) {
+  constexpr Conv2dOptions kSame{{1, 1}, {1, 1}};
+  const auto weight = [&](const std::string& name, const Shape& shape) {
+    return g.Parameter(name, shape, DType::kF32);
+  };
+  ValueId x = g.Input("x", {2, 3, 16, 16}, DType::kF32);
+  x = Relu(g, Conv2d(g, x, weight("w1", {32, 3, 3, 3}), ValueId{}, kSame, "conv1"));
+  x = Relu(g, Conv2d(g, x, weight("w2", {channels, 32, 3, 3}), ValueId{}, kSame, "conv2"));
+  x = Relu(g, Conv2d(g, x, weight("w3", {channels, channels, 3, 3}), ValueId{}, kSame, "conv3"));
+  const std::vector<ValueId> parameters = g.OfKind(ValueKind::kParameter);
+  const auto gradients = Differentiate(g, SumAll(g, Multiply(g, x, x)), parameters);
+  ASSERT_TRUE(gradients.ok()) << gradients.status();
+  for (size_t i = 0; i < parameters.size(); ++i)
+    g.MarkOutput("grad." + g.value(parameters[i]).name, (*gradients)[i]);
+}
+
+TEST(RecomputeTest, OfConvolutionsOnlyThoseThatSeeFewChannelsAreComputedAgain) {
+  Graph g;
+  BuildConvolutions(g, 128);
+  // These take all images in rows, without reorders.
+  const CompileOptions plain{.kernels = kernels::Selection::kReference};
+  CompileOptions unasked = plain, asked = plain;
+  unasked.recompute_from = ArenaOf(g, plain) - 1;
+  asked.memory_budget = ArenaOf(g, plain) - 1;
+  for (const CompileOptions& less : {unasked, asked}) {
+    const auto dump = DumpPlan(g, less);
+    ASSERT_TRUE(dump.ok()) << dump.status();
+    EXPECT_THAT(dump->text, ::testing::ContainsRegex("again/conv1: conv2d by"));
+    EXPECT_THAT(dump->text, ::testing::Not(::testing::ContainsRegex("again/conv[23]")));
+    EXPECT_LT(ArenaOf(g, less), ArenaOf(g, plain));
+    EXPECT_EQ(OutputsOf(g, less), OutputsOf(g, plain));
+  }
+}
+
+TEST(RecomputeTest, AConvolutionThatTakesMoreThanLittleOfTheWorkIsNotComputedAgain) {
+  Graph g;
+  BuildConvolutions(g, 32);
+  CompileOptions unasked{.kernels = kernels::Selection::kReference};
+  unasked.recompute_from = ArenaOf(g, unasked) - 1;
+  EXPECT_EQ(CountOfAgain(NamesOf(g, unasked)), 0);
+}
+
+// Results in place, of which the choice of what to compute again knows nothing.
+TEST(RecomputeTest, ABudgetThatThePlanKeepsIsKeptWithoutComputingMuchAgain) {
+  Graph g;
+  BuildLayers(g, 8);
+  const size_t whole = ArenaOf(g, {});
+  EXPECT_EQ(CountOfAgain(NamesOf(g, {.memory_budget = whole, .recompute_from = 2 * whole})), 0);
+  const int64_t unasked = CountOfAgain(NamesOf(g, {.recompute_from = whole - 1}));
+  EXPECT_EQ(CountOfAgain(NamesOf(g, {.memory_budget = whole, .recompute_from = whole - 1})),
+            unasked);
+}
+
 TEST(RecomputeTest, ABudgetThatCannotBeKeptIsRefusedWithNumbers) {
   Graph g;
   BuildLayers(g, 4);
