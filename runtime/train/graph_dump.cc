@@ -37,7 +37,8 @@ absl::Status DumpGraphs(const Workload& workload, kernels::Selection kernels,
   RM_RETURN_IF_ERROR(WriteStage(folder / "2-gradients", {ToString(whole), graph::ToDot(whole)}));
   int place = 0;
   for (const graph::PassDump& dump : graph::DumpPasses(whole, workload.StepOptions(kernels)))
-    RM_RETURN_IF_ERROR(WriteStage(folder / fmt::format("2.{}-{}", ++place, dump.pass), dump.made));
+    RM_RETURN_IF_ERROR(
+        WriteStage(folder / fmt::format("2.{:02}-{}", ++place, dump.pass), dump.made));
   return WriteStage(folder / "3-plan", plan);
 }
 

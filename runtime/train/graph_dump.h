@@ -12,7 +12,7 @@ namespace ringmaster::train {
 // Writes, each as text (.txt) and for Graphviz (.dot), for the job's largest shard:
 //   1-model      the training graph as it was built
 //   2-gradients  the same with its backward pass
-//   2.N-PASS     after the N-th pass, for each of graph/passes/passes.h
+//   2.NN-PASS    after the NN-th pass, for each of graph/passes/passes.h
 //   3-plan       as it runs: kernels in their order, and places in the arena
 // Makes the folder; files of these names are replaced. After Workload::CheckModel. Errors are those
 // of files.
