@@ -2,7 +2,7 @@
 #
 #   rm_library(NAME SRCS a.cc ... [ALONE b.cc ...] DEPS public_dep ... PRIVATE_DEPS private_dep ...)
 #   rm_binary(NAME SRCS main.cc ... DEPS ...)
-#   rm_test(NAME SRCS foo_test.cc ... [ALONE bar_test.cc ...] DEPS ... LABELS unit|multiproc|conformance|e2e [threads] [cluster] [TIMEOUT seconds])
+#   rm_test(NAME SRCS foo_test.cc ... [ALONE bar_test.cc ...] DEPS ... LABELS unit|multiproc|conformance|e2e [threads] [cluster] [alone] [TIMEOUT seconds])
 #   rm_python_tests(FILES foo_test.py ... LABELS ... [TIMEOUT seconds] [LAUNCHER command ...])   one CTest per method of unittest files that
 #       know --list; LAUNCHER runs what follows it
 #
@@ -12,6 +12,7 @@
 # The label `node` says that the test needs a cluster with real nodes (`make e2e`); one such test runs at a time.
 # The label `cluster` says that the test needs tests/cluster: RINGMASTER_TEST_KUBECONFIG then names the kubeconfig of its administrator.
 # With the label `gangs` besides it is a cluster of its own, whose scheduler starts pods together or not at all, for one test at a time.
+# The label `alone` says that the test holds what it measures to a bound in time: no other test runs beside it.
 # Where RINGMASTER_BATCH says so, SRCS are compiled several at once; ALONE holds what has options of its own, or names that clash with theirs.
 include(GoogleTest)
 
@@ -89,6 +90,9 @@ function(rm_test_properties result labels timeout)
   elseif("node" IN_LIST labels)
     string(APPEND environment ";RINGMASTER_TEST_KUBECONFIG=${RINGMASTER_TEST_NODES}/kubeconfig")
     set(fixture "FIXTURES_REQUIRED test_nodes RESOURCE_LOCK test_nodes")
+  endif()
+  if("alone" IN_LIST labels)
+    string(APPEND fixture " RUN_SERIAL TRUE")
   endif()
   set(${result} "LABELS \"${labels}\" TIMEOUT ${timeout} ${fixture} ENVIRONMENT \"${environment}\"" PARENT_SCOPE)
 endfunction()

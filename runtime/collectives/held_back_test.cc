@@ -99,8 +99,9 @@ TEST_P(HeldBackTest, APeerThatAbortsIsHeardWithin100Milliseconds) {
     EXPECT_THAT(Message(status), HasSubstr("rank 0 aborted the round: drain"));
     latencies.push_back(ended_ - aborted);
   }
-  // What else runs on the machine only makes it later.
-  EXPECT_LT(std::ranges::min(latencies), milliseconds(100));
+  const auto median = latencies.begin() + kTrials / 2;
+  std::nth_element(latencies.begin(), median, latencies.end());
+  EXPECT_LT(*median, milliseconds(100));
 }
 
 TEST_P(HeldBackTest, APeerThatDiesIsNamedBeforeAnyTimeOut) {
@@ -211,8 +212,9 @@ TEST_P(StreamTest, AnAbortBehindMoreThanIsReadAheadIsHeardWithin100Milliseconds)
                 HasSubstr(fmt::format("rank {} aborted the round: drain", GetParam().sender)));
     latencies.push_back(ended_ - aborted_);
   }
-  // What else runs on the machine only makes it later.
-  EXPECT_LT(std::ranges::min(latencies), milliseconds(100));
+  const auto median = latencies.begin() + kTrials / 2;
+  std::nth_element(latencies.begin(), median, latencies.end());
+  EXPECT_LT(*median, milliseconds(100));
 }
 
 // The system's answer to what is written to a peer that is gone says less than the peer's words.
