@@ -15,6 +15,10 @@ GLOO = ("ring", "bcube", "halving_doubling", "ring_chunked", "halving_doubling_p
 TUNED = ("chosen by itself", "basic linear", "nonoverlapping", "recursive doubling", "ring", "segmented ring", "Rabenseifner")
 
 
+def calls(size):
+    return max(3, min(1000, (64 << 20) // size))
+
+
 class Wrong(Exception):
     """A result that means nothing: values that are wrong, or a program that failed."""
 
@@ -31,17 +35,20 @@ class Contender:
         self.largest = largest  # bytes that it can do at all
         self.environment = {**os.environ, **(environment or {})}
 
-    def run(self, points):
-        """{bytes: microseconds} for {bytes: calls}."""
-        text = ",".join(f"{size}:{calls}" for size, calls in points.items())
+    def sizes(self, wanted):
+        return [size for size in wanted if size <= self.largest]
+
+    def run(self, sizes):
+        """{bytes: microseconds}."""
+        text = ",".join(f"{size}:{calls(size)}" for size in sizes)
         done = execute([*self.command, text], f"{self.peer}, {self.algorithm}", self.environment, self.patience)
         times = {}
         for row in self.rows(done):
             if row["wrong"] != 0:
                 raise Wrong(f"{self.peer}, {self.algorithm}: {row['wrong']} wrong values at {row['size']} bytes")
             times[row["size"]] = row["time_us"]
-        if set(times) != set(points):
-            raise Wrong(f"{self.peer}, {self.algorithm}: measured {sorted(times)}, not {sorted(points)}")
+        if set(times) != set(sizes):
+            raise Wrong(f"{self.peer}, {self.algorithm}: measured {sorted(times)}, not {sorted(sizes)}")
         return times
 
     def rows(self, text):
@@ -73,8 +80,19 @@ def execute(command, who, environment=None, patience=PATIENCE):
     return done.stdout
 
 
-def limits(ranks):
-    return json.loads(execute([PROGRAMS / "machine_limits", str(ranks)], "machine_limits"))
+class Limits:
+    """What memory and sockets carry at all, by name, in turns with the others."""
+    peer, algorithm, may_fail = "machine", "limits", False
+
+    def __init__(self, ranks):
+        self.ranks = ranks
+
+    def sizes(self, _wanted):
+        return ["memcpy_gbs", "socket_gbs", "socket_us", "line_us"]
+
+    def run(self, names):
+        measured = json.loads(execute([PROGRAMS / "machine_limits", str(self.ranks)], "machine_limits"))
+        return {name: measured[name] for name in names}
 
 
 def line():

@@ -68,7 +68,7 @@ def rows(results):
 
 def taken_on(results):
     left_out = f"; left out for another pace: {results['left_out']}" if results["left_out"] else ""
-    return f"{results['machine']}; medians of rounds: {results['rounds']}{left_out}"
+    return f"{results['machine']}; medians of turns: {results['rounds']}{left_out}"
 
 
 def of_ordered_sum(results):
@@ -109,7 +109,7 @@ def part(value, is_short):
 def markdown(results):
     ranks, limits = results["ranks"], results["limits"]
     lines = [f"{ranks} ranks on {taken_on(results)}.", "",
-             f"Limits, measured between the rounds: memcpy {limits['memcpy_gbs']:.2f} GB/s a rank, a ring of TCP streams {limits['socket_gbs']:.2f} GB/s a rank; "
+             f"Limits, measured in turns with these: memcpy {limits['memcpy_gbs']:.2f} GB/s a rank, a ring of TCP streams {limits['socket_gbs']:.2f} GB/s a rank; "
              f"half a round trip {limits['socket_us']:.1f} µs over a socket, {limits['line_us']:.2f} µs over a cache line.", "",
              "| size | Gloo, µs | Open MPI, µs | Ringmaster, µs | busbw, GB/s | better peer / ours | ordered sum / allreduce | over TCP, µs | busbw, GB/s | Gloo / ours over TCP "
              "| bare sockets, µs |",

@@ -36,7 +36,7 @@ class OrderedSums(unittest.TestCase):
         self.assertFalse(table.is_aligned(3, 9))
 
     def test_the_table_says_what_was_measured(self):
-        self.assertTrue(table.of_ordered_sum(sums(3, 8, 150)).startswith("8 shards among 3 ranks, not aligned, on a machine; medians of rounds: 2."))
+        self.assertTrue(table.of_ordered_sum(sums(3, 8, 150)).startswith("8 shards among 3 ranks, not aligned, on a machine; medians of turns: 2."))
 
 
 class Hosts(unittest.TestCase):

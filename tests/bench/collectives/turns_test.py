@@ -1,0 +1,81 @@
+#!/usr/bin/env python3
+"""Who is measured next, and what counts, while a benchmark's contenders take turns."""
+import pathlib
+import sys
+import unittest
+
+sys.path[:0] = [str(pathlib.Path(__file__).resolve().parent), str(pathlib.Path(__file__).resolve().parents[2] / "support")]
+from testing import main  # noqa: E402
+from turns import Turns  # noqa: E402
+
+NEAR, FAR = [0.04, 0.05], [0.3, 0.4]
+SMALL, LARGE = 4, 1024
+
+
+class Algorithm:
+    def __init__(self, peer, times):
+        self.peer, self.times = peer, times
+
+    def sizes(self, wanted):
+        return [size for size in wanted if size in self.times]
+
+
+class TurnsTest(unittest.TestCase):
+    def setUp(self):
+        self.ours = Algorithm("ours", {SMALL: 1, LARGE: 5})
+        self.ring = Algorithm("peer", {SMALL: 9, LARGE: 5})
+        self.tree = Algorithm("peer", {SMALL: 2, LARGE: 6})
+        self.turns = Turns([self.ours, self.ring, self.tree], [SMALL, LARGE], wanted=2)
+
+    def take(self, paces=NEAR):
+        contender, sizes = self.turns.next()
+        self.turns.add(contender, paces, {size: contender.times[size] for size in sizes})
+        return contender, sizes
+
+    def test_everybody_measures_everything_before_anybody_does_it_again(self):
+        self.assertEqual([self.take() for _ in range(3)], [(one, [SMALL, LARGE]) for one in (self.ours, self.ring, self.tree)])
+
+    def test_an_algorithm_goes_on_only_with_sizes_at_which_it_came_near_its_peers_best(self):
+        for _ in range(3):
+            self.take()
+        self.assertEqual([self.take() for _ in range(3)], [(self.ours, [SMALL, LARGE]), (self.ring, [LARGE]), (self.tree, [SMALL, LARGE])])
+
+    def test_the_benchmark_ends_when_each_has_had_its_turns(self):
+        for _ in range(6):
+            self.take()
+        self.assertIsNone(self.turns.next())
+        self.assertEqual(self.turns.least(), 2)
+
+    def test_a_turn_at_another_pace_is_taken_again_and_does_not_count(self):
+        self.take()
+        self.take(FAR)
+        self.assertEqual(self.take()[0], self.tree)
+        self.assertEqual(self.take()[0], self.ring)
+        self.assertEqual(len(self.turns.counted()), 3)
+
+    def test_what_was_measured_at_the_rarer_pace_is_measured_again(self):
+        self.take(FAR)
+        self.take()
+        self.take()
+        self.assertEqual(self.take(), (self.ours, [SMALL, LARGE]))
+
+    def test_a_size_that_an_algorithm_cannot_do_is_not_asked_of_it(self):
+        self.turns = Turns([Algorithm("ours", {SMALL: 1})], [SMALL, LARGE], wanted=1)
+        self.assertEqual(self.take()[1], [SMALL])
+        self.assertIsNone(self.turns.next())
+
+    def test_one_that_failed_gets_no_further_turn_and_nothing_it_measured_counts(self):
+        for _ in range(3):
+            self.take()
+        self.turns.drop(self.tree)
+        self.assertNotIn(self.tree, self.turns.samples())
+        self.assertEqual([self.take() for _ in range(2)], [(self.ours, [SMALL, LARGE]), (self.ring, [SMALL, LARGE])])
+        self.assertIsNone(self.turns.next())
+
+    def test_no_turn_counts_for_a_number_that_was_never_measured(self):
+        self.take()
+        self.assertEqual(self.turns.least(), 0)
+
+
+if __name__ == "__main__":
+    main()
