@@ -136,7 +136,7 @@ absl::Status Communicator::Perform(const Scope& scope, const Operation& operatio
     if (status.ok()) status = transport_->Finish();
     if (status.ok()) return status;
     // The transport's own errors say where they were found.
-    if (transport_->failure().status.ok()) {
+    if (!transport_->has_failed()) {
       status = Annotate(
           status, fmt::format("rank {} in {}", transport_->round_rank(), operation.Describe()));
     }
@@ -179,7 +179,7 @@ absl::Status Communicator::RunAmong(const Scope& scope, const Operation& operati
 }
 
 void Communicator::TellPeersIfFailed() {
-  if (transport_->failure().status.ok()) return;
+  if (!transport_->has_failed()) return;
   const Turn turn(shared_->running);
   if (turn.taken()) transport_->TellPeers();
 }
@@ -235,9 +235,8 @@ void Communicator::Abort(std::string_view reason) {
 }
 
 absl::Status Communicator::status() const {
-  const absl::Status cause = transport_->failure().status;
-  if (cause.ok()) return cause;
-  return absl::AbortedError("the round has failed: " + Message(cause));
+  if (!transport_->has_failed()) return absl::OkStatus();
+  return absl::AbortedError("the round has failed: " + Message(transport_->failure().status));
 }
 
 int Communicator::suspect() const {

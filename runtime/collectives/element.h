@@ -21,17 +21,22 @@ namespace ringmaster::collectives {
 
 enum class ElementType : uint8_t { kU8, kI32, kI64, kF16, kBF16, kF32, kF64 };
 
-// Bytes of one, and "uint8", "int32", "int64", "float16", "bfloat16", "float32", "float64".
+namespace internal {
+// Sizes are powers of two, and a division takes as long as a few numbers do through shared memory.
+inline constexpr uint8_t kLogOfSize[] = {0, 2, 3, 1, 1, 2, 3};
+}  // namespace internal
+
+// Bytes of one.
 constexpr size_t SizeOf(ElementType type) {
-  constexpr size_t kSizes[] = {1, 4, 8, 2, 2, 4, 8};
-  return kSizes[static_cast<size_t>(type)];
+  return size_t{1} << internal::kLogOfSize[static_cast<size_t>(type)];
 }
 
-// How many whole elements so many bytes hold. Sizes are powers of two, and a division takes as long
-// as a few numbers do through shared memory.
+// How many whole elements so many bytes hold.
 constexpr size_t CountIn(size_t bytes, ElementType type) {
-  return bytes >> std::countr_zero(SizeOf(type));
+  return bytes >> internal::kLogOfSize[static_cast<size_t>(type)];
 }
+
+// "uint8", "int32", "int64", "float16", "bfloat16", "float32", "float64".
 const char* NameOf(ElementType type);
 
 // IEEE binary16, and the upper half of a binary32. Storage only: arithmetic is done in float, and

@@ -39,6 +39,13 @@ SumSchedule ScheduleFor(const Ownership& ownership, SumOrder order, int rank, bo
   return ScheduleOf(sources, additions, rank, combines);
 }
 
+// Two ranks with a sum each, of which the one that arrives is combined at once.
+bool IsExchange(const SumSchedule& schedule) {
+  if (schedule.steps.size() != 1) return false;
+  const SumStep::Kind kind = schedule.steps.front().kind;
+  return kind == SumStep::Kind::kCombineLeft || kind == SumStep::Kind::kCombineRight;
+}
+
 }  // namespace
 
 template <typename T>
@@ -56,6 +63,12 @@ absl::Status DirectSum<T>::RunSteps(Context& run, size_t segment_bytes) {
   Transport& transport = run.transport;
   const size_t others = static_cast<size_t>(transport.world() - 1);
   const size_t largest = PieceElements(sizeof(T), segment_bytes);
+  if constexpr (kCombines<T>) {
+    if (run.mine.knows_owners && run.out.size() <= largest && run.out.size_bytes() <= kInOneStep) {
+      RM_RETURN_IF_ERROR(Agree(run));
+      if (IsExchange(plan_->schedule)) return Exchange(run);
+    }
+  }
   TellOwnership(run);
   const auto send = [&](int to, Piece piece) {
     for (const std::span<const T> sum : run.mine.sums) transport.PostSend(to, BytesOf(sum, piece));
@@ -73,6 +86,17 @@ absl::Status DirectSum<T>::RunSteps(Context& run, size_t segment_bytes) {
     RM_RETURN_IF_ERROR(SumAndSpread(transport, run.out.size(), largest, send, add, bytes_of));
   }
   return Agree(run);  // also a rank that has added nothing
+}
+
+template <typename T>
+absl::Status DirectSum<T>::Exchange(Context& run) requires kCombines<T> {
+  const Phase phase("swap");
+  const SumStep& step = plan_->schedule.steps.front();
+  const auto mine = std::as_bytes(run.mine.sums.front());
+  run.transport.PostSend(step.peer, mine);
+  return run.transport.Wait(
+      run.transport.PostCombine(step.peer, {Adding<T>(), mine, std::as_writable_bytes(run.out),
+                                            step.kind == SumStep::Kind::kCombineLeft}));
 }
 
 // In step i to rank r+i, so that no rank is everybody's target at once.
@@ -126,17 +150,6 @@ absl::Status DirectSum<T>::AddPiece(Context& run, Piece piece) {
     return run.mine.sums[static_cast<size_t>(place.index)].subspan(piece.offset, piece.count);
   };
   using Kind = SumStep::Kind;
-  if constexpr (kCombines<T>) {
-    // Two ranks with a sum each. Of a few numbers what is below would take a good part of the time.
-    const std::vector<SumStep>& steps = plan_->schedule.steps;
-    const Kind kind = steps.front().kind;
-    if (steps.size() == 1 && (kind == Kind::kCombineLeft || kind == Kind::kCombineRight)) {
-      const bool arrives_left = kind == Kind::kCombineLeft;
-      const auto mine = std::as_bytes(own(arrives_left ? steps.front().right : steps.front().left));
-      return run.transport.Wait(run.transport.PostCombine(
-          steps.front().peer, {Adding<T>(), mine, std::as_writable_bytes(result), arrives_left}));
-    }
-  }
   PrepareScratch(piece.count);
   awaited_.assign(1 + scratch_.size(), std::nullopt);
   const auto number = [](const SumPlace& place) {

@@ -51,6 +51,7 @@ class RankView final : public Transport {
   void Abort(Failure failure) override { transport_.Abort(std::move(failure)); }
   void TellPeers() override { transport_.TellPeers(); }
   Failure failure() const override { return transport_.failure(); }
+  bool has_failed() const override { return transport_.has_failed(); }
   Traffic traffic() const override { return transport_.traffic(); }
 
  private:

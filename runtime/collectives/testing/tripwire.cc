@@ -52,6 +52,7 @@ class TrippedTransport final : public Transport {
   void Abort(Failure failure) override { inner_->Abort(std::move(failure)); }
   void TellPeers() override { inner_->TellPeers(); }
   Failure failure() const override { return inner_->failure(); }
+  bool has_failed() const override { return inner_->has_failed(); }
   Traffic traffic() const override { return inner_->traffic(); }
 
  private:

@@ -48,6 +48,7 @@ class GroupTransport final : public Transport {
   void Abort(Failure failure) override { parent_->Abort(std::move(failure)); }
   void TellPeers() override { parent_->TellPeers(); }
   Failure failure() const override { return parent_->failure(); }
+  bool has_failed() const override { return parent_->has_failed(); }
   Traffic traffic() const override { return parent_->traffic(); }
 
  private:

@@ -136,6 +136,8 @@ class Transport {
 
   // The first failure.
   virtual Failure failure() const = 0;
+  // Whether there is one; asked several times in each operation.
+  virtual bool has_failed() const { return !failure().status.ok(); }
 
   // All bytes so far. Exact between operations.
   virtual Traffic traffic() const = 0;

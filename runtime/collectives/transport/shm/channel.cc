@@ -108,9 +108,14 @@ bool Channel::Send(uint64_t sequence, uint64_t tag, std::span<const std::byte> m
   return *sent == message.size();
 }
 
-bool Channel::Peek(Piece* piece) {
+bool Channel::HasNext() const {
   const Slot& slot = theirs_->slots[taken_slots_ % kSlots];
-  if (slot.number.load(std::memory_order_acquire) != taken_slots_ + 1) return false;
+  return slot.number.load(std::memory_order_acquire) == taken_slots_ + 1;
+}
+
+bool Channel::Peek(Piece* piece) {
+  if (!HasNext()) return false;
+  const Slot& slot = theirs_->slots[taken_slots_ % kSlots];
   const size_t bytes = slot.piece;
   piece->sequence = slot.sequence;
   piece->tag = slot.tag;

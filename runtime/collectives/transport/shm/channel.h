@@ -100,6 +100,7 @@ class Channel {
     std::span<const std::byte> bytes;  // in shared memory, until Take
     bool sound = true;                 // false: not what Send makes
   };
+  bool HasNext() const;
   // False where there is none yet.
   bool Peek(Piece* piece);
   void Take();

@@ -109,7 +109,7 @@ class Link {
   // Data is to be sent or received. Control frames are no work: no operation waits for them.
   bool has_work() const { return has_posted() || has_sends(); }
   // Through shared memory has come what was not taken out yet. (Over TCP no frame passes another.)
-  bool HasArrived();
+  bool HasArrived() const;
 
   // Writes to the socket and reads from it as much as goes without blocking, each at most about
   // kGulpBytes, so that in a long stream there is time for other peers, for an abort, and to pass

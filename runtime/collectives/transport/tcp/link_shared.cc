@@ -94,9 +94,8 @@ absl::Status Link::ReceiveShared(const shm::Channel::Piece& piece) {
   return absl::OkStatus();
 }
 
-bool Link::HasArrived() {
-  shm::Channel::Piece piece;
-  return path_ == Path::kSharedMemory && channel_->Peek(&piece);
+bool Link::HasArrived() const {
+  return path_ == Path::kSharedMemory && channel_->HasNext();
 }
 
 absl::Status Link::InspectShared() {

@@ -99,6 +99,7 @@ class TcpTransport final : public Transport, private FrameHandler, private Round
   void Abort(Failure failure) override;
   void TellPeers() override;
   Failure failure() const override;
+  bool has_failed() const override { return failed_.load(std::memory_order_seq_cst); }
   Traffic traffic() const override;
 
  private:
@@ -158,6 +159,8 @@ class TcpTransport final : public Transport, private FrameHandler, private Round
   absl::Status Until(const Done& done);
   // How many looks pass before the clock is read.
   int FreeLooks() const;
+  // So many looks for the awaited message, through memory, until it is there.
+  int LookForAwaited();
   // After so many looks at memory and sockets without news; false: sleep. `until` is kept between
   // them.
   bool MayLookAgain(int looks, SteadyTime* until);

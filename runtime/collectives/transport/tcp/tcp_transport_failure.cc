@@ -234,7 +234,7 @@ bool TcpTransport::RecordFailure(Failure failure) {
 }
 
 Failure TcpTransport::failure() const {
-  if (!failed_.load(std::memory_order_seq_cst)) return {};
+  if (!has_failed()) return {};
   const std::lock_guard lock(mutex_);
   return failure_;
 }
