@@ -9,7 +9,6 @@
 #ifndef RINGMASTER_RUNTIME_COLLECTIVES_ELEMENT_H_
 #define RINGMASTER_RUNTIME_COLLECTIVES_ELEMENT_H_
 
-#include <bit>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>

@@ -70,7 +70,8 @@ std::vector<int> Shards(ShardRange range) {
   return shards;
 }
 
-// What every rank gets when rank r has the shards owned[r].
+// What every rank gets when rank r has the shards owned[r]; the same a second time, when all know
+// who has what.
 std::vector<std::vector<float>> ReduceAcross(Group& group,
                                              const std::vector<std::vector<float>>& shards,
                                              const std::vector<std::vector<int>>& owned,
@@ -83,6 +84,10 @@ std::vector<std::vector<float>> ReduceAcross(Group& group,
     out.assign(shards[0].size(), -1.0f);
     const absl::Status status = sum.Reduce(comm, out, "gradient");
     ASSERT_TRUE(status.ok()) << status;
+    std::vector<float> again(out.size(), -1.0f);
+    const absl::Status second = sum.Reduce(comm, again, "gradient");
+    ASSERT_TRUE(second.ok()) << second;
+    ASSERT_EQ(Bits(again), Bits(out));
   });
   return results;
 }
@@ -164,6 +169,17 @@ TEST_P(OrderedSumBitsTest, DoNotDependOnWhoOwnsWhat) {
     for (auto& set : owned) std::shuffle(set.begin(), set.end(), random);
     group.options.algorithm = kSchedules[trial % 2];
     for (const auto& result : ReduceAcross(group, shards, owned)) ASSERT_EQ(Bits(result), want);
+  }
+}
+
+TEST(OrderedSumTest, ReachesRanksWithoutShardsWhereTwoOthersHaveOneEach) {
+  for (const size_t elements : {size_t{0}, size_t{1}, size_t{3000}, kManyElements}) {
+    const auto shards = RandomShards(2, elements, 1);
+    Group group(4);
+    for (const SumOrder order : {SumOrder::kTree, SumOrder::kByRank}) {
+      for (const auto& result : ReduceAcross(group, shards, {{}, {0}, {}, {1}}, order))
+        ExpectTreeSum(shards, result);
+    }
   }
 }
 

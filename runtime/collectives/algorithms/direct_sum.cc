@@ -64,7 +64,8 @@ absl::Status DirectSum<T>::RunSteps(Context& run, size_t segment_bytes) {
   const size_t others = static_cast<size_t>(transport.world() - 1);
   const size_t largest = PieceElements(sizeof(T), segment_bytes);
   if constexpr (kCombines<T>) {
-    if (run.mine.knows_owners && run.out.size() <= largest && run.out.size_bytes() <= kInOneStep) {
+    if (others == 1 && run.mine.knows_owners && run.out.size() <= largest &&
+        run.out.size_bytes() <= kInOneStep) {
       RM_RETURN_IF_ERROR(Agree(run));
       if (IsExchange(plan_->schedule)) return Exchange(run);
     }

@@ -12,9 +12,8 @@ def is_steady(paces):
     return max(paces) <= SAME * min(paces)
 
 
-def alike(turns):
-    """The largest group of steady turns of one pace, the faster one of two that are as large: indices into `turns`, which are lists of paces."""
+def groups(turns):
+    """Steady turns of one pace, for each pace, the fastest first: indices into `turns`, which are lists of paces."""
     steady = [i for i, paces in enumerate(turns) if is_steady(paces)]
     pace = {i: statistics.median(turns[i]) for i in steady}
-    groups = [[other for other in steady if pace[i] <= pace[other] <= SAME * pace[i]] for i in sorted(steady, key=pace.get)]
-    return max(groups, key=len, default=[])
+    return [[other for other in steady if pace[i] <= pace[other] <= SAME * pace[i]] for i in sorted(steady, key=pace.get)]

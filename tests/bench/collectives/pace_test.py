@@ -5,7 +5,7 @@ import sys
 import unittest
 
 sys.path[:0] = [str(pathlib.Path(__file__).resolve().parent), str(pathlib.Path(__file__).resolve().parents[2] / "support")]
-from pace import alike, is_steady  # noqa: E402
+from pace import groups, is_steady  # noqa: E402
 from testing import main  # noqa: E402
 
 NEAR, FAR = [0.04, 0.05], [0.3, 0.4]
@@ -17,18 +17,13 @@ class Pace(unittest.TestCase):
         self.assertTrue(is_steady(FAR))
         self.assertFalse(is_steady([0.04, 0.3]))
 
-    def test_turns_of_the_more_frequent_pace_are_compared(self):
-        self.assertEqual(alike([NEAR, FAR, NEAR, NEAR, FAR]), [0, 2, 3])
-        self.assertEqual(alike([FAR, FAR, NEAR]), [0, 1])
+    def test_turns_of_one_pace_are_a_group_and_the_fastest_comes_first(self):
+        self.assertEqual(groups([FAR, NEAR, FAR, NEAR])[0], [1, 3])
+        self.assertIn([0, 2], groups([FAR, NEAR, FAR, NEAR]))
 
-    def test_of_two_paces_as_frequent_the_faster_one_counts(self):
-        self.assertEqual(alike([FAR, NEAR]), [1])
-
-    def test_a_turn_in_which_the_machine_changed_counts_with_neither(self):
-        self.assertEqual(alike([NEAR + FAR, FAR]), [1])
-
-    def test_nothing_is_compared_where_no_turn_was_steady(self):
-        self.assertEqual(alike([NEAR + FAR]), [])
+    def test_a_turn_in_which_the_machine_changed_is_in_no_group(self):
+        self.assertEqual(groups([NEAR + FAR, FAR]), [[1]])
+        self.assertEqual(groups([NEAR + FAR]), [])
 
 
 if __name__ == "__main__":

@@ -98,7 +98,7 @@ absl::Status TcpTransport::Until(const Done& done) {
 // Most of what is awaited through memory comes soon, and a look at its place alone is the shortest.
 int TcpTransport::LookForAwaited() {
   const int most = FreeLooks();
-  if (most == 0 || awaited_.peer < 0 || awaited_.peer == membership_.rank) return 0;
+  if (most == 0 || sharing_.size() != 1 || awaited_.peer != sharing_.front()) return 0;
   const Link& link = peer(awaited_.peer).link;
   if (link.has_held()) return 0;
   int looks = 0;
