@@ -83,6 +83,20 @@ TEST(SelectorTest, TakesFewStepsForWhatIsSmallAndFewBytesForWhatIsLarge) {
   EXPECT_EQ(selector.For(OperationKind::kBarrier, 0).algorithm, Algorithm::kAuto);
 }
 
+TEST(SelectorTest, TakesTheAlgorithmThatRanksFirst) {
+  for (const int world : {2, 3, 8, 64}) {
+    const Selector selector(NodeMap::Apart(world), CostModel(), kSegmentBytes, Algorithm::kAuto);
+    for (const OperationKind kind : kChosen) {
+      if (AlgorithmsOf(kind).empty()) continue;
+      for (size_t bytes = 1; bytes <= size_t{1} << 32; bytes *= 2) {
+        const auto ranked = Rank(CostModel(), kind, bytes, {world, world}, kSegmentBytes);
+        EXPECT_EQ(selector.For(kind, bytes).algorithm, ranked.front().algorithm)
+            << OperationKindName(kind) << ", " << bytes << " bytes, " << world << " ranks";
+      }
+    }
+  }
+}
+
 TEST(SelectorTest, TakesTheForcedAlgorithmAtEverySizeWhereTheOperationHasIt) {
   const Selector selector(NodeMap::Apart(4), CostModel(), kSegmentBytes, Algorithm::kRing);
   for (const size_t bytes : {size_t{0}, size_t{4}, size_t{1} << 30}) {

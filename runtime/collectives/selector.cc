@@ -6,6 +6,20 @@
 
 namespace ringmaster::collectives {
 
+namespace {
+
+// The first of Rank's, but without a list: a communicator asks for every size as it is made.
+Algorithm Fastest(const CostModel& model, OperationKind kind, size_t bytes, Shape shape,
+                  size_t segment_bytes) {
+  const auto all = AlgorithmsOf(kind);
+  const auto seconds = [&](Algorithm algorithm) {
+    return Predict(model, kind, algorithm, bytes, shape, segment_bytes);
+  };
+  return *std::ranges::min_element(all, {}, seconds);
+}
+
+}  // namespace
+
 Selector::Selector(NodeMap nodes, const CostModel& model, size_t segment_bytes, Algorithm forced)
     : nodes_(std::move(nodes)), model_(model), segment_bytes_(segment_bytes), forced_(forced) {
   for (size_t kind = 0; kind < kOperationKinds; ++kind) {
@@ -21,7 +35,7 @@ Selector::Choice Selector::Best(OperationKind kind, size_t bytes) const {
   if (all.empty()) return {};
   Choice choice{forced_, Algorithm::kAuto};
   if (std::find(all.begin(), all.end(), forced_) == all.end())
-    choice.algorithm = Rank(model_, kind, bytes, nodes_.shape(), segment_bytes()).front().algorithm;
+    choice.algorithm = Fastest(model_, kind, bytes, nodes_.shape(), segment_bytes());
   if (kind == OperationKind::kAllreduce && choice.algorithm == Algorithm::kTwoLevel)
     choice.between = BetweenNodes(model_, bytes, nodes_.shape(), segment_bytes()).algorithm;
   return choice;
