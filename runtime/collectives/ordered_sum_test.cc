@@ -183,6 +183,17 @@ TEST(OrderedSumTest, ReachesRanksWithoutShardsWhereTwoOthersHaveOneEach) {
   }
 }
 
+TEST(OrderedSumTest, IsTheTreesWhereTheSecondOfTwoRanksHasTheFirstShard) {
+  for (const size_t elements : {size_t{0}, size_t{1}, kElements, kManyElements}) {
+    const auto shards = RandomShards(2, elements, 1);
+    for (const auto wires : testing::kAllWires) {
+      Group group(2, wires);
+      for (const auto& result : ReduceAcross(group, shards, {{1}, {0}}))
+        ExpectTreeSum(shards, result);
+    }
+  }
+}
+
 TEST(OrderedSumTest, WorksOnVectorsShorterThanTheWorld) {
   for (const size_t elements : {0, 1, 2, 3}) {
     const auto shards = RandomShards(5, elements, 1);

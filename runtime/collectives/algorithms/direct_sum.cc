@@ -5,6 +5,7 @@
 
 #include "common/status.h"
 #include "runtime/collectives/add.h"
+#include "runtime/collectives/algorithms/doubling.h"
 #include "runtime/collectives/algorithms/interleave.h"
 #include "runtime/collectives/algorithms/transfer.h"
 #include "runtime/collectives/timeline.h"
@@ -64,10 +65,12 @@ absl::Status DirectSum<T>::RunSteps(Context& run, size_t segment_bytes) {
   const size_t others = static_cast<size_t>(transport.world() - 1);
   const size_t largest = PieceElements(sizeof(T), segment_bytes);
   if constexpr (kCombines<T>) {
-    if (others == 1 && run.mine.knows_owners && run.out.size() <= largest &&
-        run.out.size_bytes() <= kInOneStep) {
+    // Of a few numbers what many steps need would take a good part of the time; and a sum of two is
+    // the same in either order.
+    if (others == 1 && run.mine.knows_owners && run.out.size_bytes() <= kInOneStep) {
       RM_RETURN_IF_ERROR(Agree(run));
-      if (IsExchange(plan_->schedule)) return Exchange(run);
+      if (IsExchange(plan_->schedule))
+        return DoublingAllreduce(transport, Adding<T>(), run.mine.sums.front(), run.out);
     }
   }
   TellOwnership(run);
@@ -87,17 +90,6 @@ absl::Status DirectSum<T>::RunSteps(Context& run, size_t segment_bytes) {
     RM_RETURN_IF_ERROR(SumAndSpread(transport, run.out.size(), largest, send, add, bytes_of));
   }
   return Agree(run);  // also a rank that has added nothing
-}
-
-template <typename T>
-absl::Status DirectSum<T>::Exchange(Context& run) requires kCombines<T> {
-  const Phase phase("swap");
-  const SumStep& step = plan_->schedule.steps.front();
-  const auto mine = std::as_bytes(run.mine.sums.front());
-  run.transport.PostSend(step.peer, mine);
-  return run.transport.Wait(
-      run.transport.PostCombine(step.peer, {Adding<T>(), mine, std::as_writable_bytes(run.out),
-                                            step.kind == SumStep::Kind::kCombineLeft}));
 }
 
 // In step i to rank r+i, so that no rank is everybody's target at once.

@@ -56,9 +56,6 @@ class DirectSum {
   };
 
   absl::Status RunSteps(Context& run, size_t segment_bytes);
-  // Between two ranks, in one message: of a few numbers what many steps need would take a good part
-  // of the time.
-  absl::Status Exchange(Context& run) requires kCombines<T>;
   void TellOwnership(Context& run);
   absl::Status Agree(Context& run);
   absl::Status AddPiece(Context& run, Piece piece);

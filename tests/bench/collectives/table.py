@@ -68,7 +68,7 @@ def rows(results):
 
 def taken_on(results):
     left_out = f"; left out for another pace: {results['left_out']}" if results["left_out"] else ""
-    return f"{results['machine']}; medians of turns: {results['rounds']}{left_out}"
+    return f"{results['machine']}; medians of turns: {results['turns']}{left_out}"
 
 
 def of_ordered_sum(results):

@@ -14,7 +14,7 @@ SIZE = 1 << 20
 def sums(ranks, shards, ordered_us):
     samples = [{"peer": f"out-of-place-{name}", "algorithm": "chosen by itself", "us": {SIZE: [us]}}
                for name, us in (("allreduce", 100), ("ordered-sum", ordered_us))]
-    return {"ranks": ranks, "shards": shards, "machine": "a machine", "rounds": 2, "left_out": 0, "sizes": [SIZE], "samples": samples}
+    return {"ranks": ranks, "shards": shards, "machine": "a machine", "turns": 2, "left_out": 0, "sizes": [SIZE], "samples": samples}
 
 
 class OrderedSums(unittest.TestCase):
