@@ -50,6 +50,7 @@ class Link {
   // Of a socket, and of shared memory, at once.
   static constexpr size_t kGulpBytes = size_t{1} << 20;
   static constexpr size_t kSharedGulpBytes = 256 * 1024;
+  static constexpr size_t kAheadGulpBytes = 128 * 1024;
   // What is read ahead, as long as the peer is there.
   static constexpr size_t kMostAheadBytes = size_t{4} << 20;
 
@@ -124,9 +125,9 @@ class Link {
   absl::Status Move(SteadyTime now);
 
   // Reads beyond the data that waits for its receive, which must hold the peer back: up to
-  // kMostAheadBytes, or all that has come where the peer writes nothing more. Only an abort goes to
-  // the handler out of its turn; the rest waits for Read. An end of the connection without a
-  // goodbye before it is an error.
+  // kAheadGulpBytes, so that there is time for other peers, and kMostAheadBytes in all, or whatever
+  // has come where the peer writes nothing more. Only an abort goes to the handler out of its turn;
+  // the rest waits for Read. An end of the connection without a goodbye before it is an error.
   absl::Status ReadAhead(SteadyTime now);
 
   // The same for the shared memory, which the path must be; no system calls, no look at the clock.

@@ -14,13 +14,17 @@ constexpr size_t kReadBytes = 64 * 1024;
 
 }  // namespace
 
-// Where the peer has ended, what the kernel still has of it is the bound.
+// Where the peer has ended, what the kernel still has of it is the bound: it is read at once, as a
+// link that is written to next would say less of the end than the peer's last words do.
 absl::Status Link::ReadAhead(SteadyTime now) {
   if (ahead_.empty()) scanned_ = header_.length;
+  // At once, as growing moves what is there: of megabytes that is long for who is to hear an abort.
+  ahead_.reserve(kMostAheadBytes + kReadBytes);
   ahead_.erase(ahead_.begin(), ahead_.begin() + static_cast<ptrdiff_t>(taken_));
   scanned_ -= taken_;
   taken_ = 0;
-  while (may_read_ahead() || (!leaves_ && Finds(POLLRDHUP))) {
+  const size_t gulp_ends = ahead_.size() + kAheadGulpBytes;
+  while ((may_read_ahead() && ahead_.size() < gulp_ends) || (!leaves_ && Finds(POLLRDHUP))) {
     const size_t before = ahead_.size();
     size_t done = before;
     ahead_.resize(before + kReadBytes);
@@ -32,6 +36,7 @@ absl::Status Link::ReadAhead(SteadyTime now) {
     if (state == IoState::kWouldBlock || leaves_) return absl::OkStatus();
     if (state != IoState::kComplete) return broken;
   }
+  if (may_read_ahead()) unread_ = tls_ != nullptr;
   return absl::OkStatus();
 }
 

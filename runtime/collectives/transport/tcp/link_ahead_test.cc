@@ -222,6 +222,33 @@ TEST_F(LinkAheadTest, ReadsNoFurtherThanItsBoundUntilThePeerHasEnded) {
   EXPECT_EQ(ReadAhead().code(), absl::StatusCode::kUnavailable);
 }
 
+TEST_F(LinkAheadTest, OneLookReadsNoMoreThanAGulpWhateverHasCome) {
+  const std::vector<std::byte> message = Numbers(Link::kMostAheadBytes);
+  Send(EncodeFrameHeader({.type = FrameType::kData, .length = message.size()}));
+  uint64_t sent = 0;
+  const auto fill = [&] {
+    while (sent < message.size()) {
+      const auto left = std::span(message).subspan(sent);
+      const ssize_t bytes = send(peer_.get(), left.data(), left.size(), MSG_NOSIGNAL);
+      if (bytes <= 0) break;
+      sent += static_cast<uint64_t>(bytes);
+    }
+  };
+  const int much = 4 * Link::kAheadGulpBytes;
+  ASSERT_EQ(setsockopt(peer_.get(), SOL_SOCKET, SO_SNDBUF, &much, sizeof(much)), 0);
+  fill();
+  ASSERT_GT(sent, Link::kAheadGulpBytes * 3 / 2) << "no more than a gulp has come";
+  const uint64_t before = link_.bytes_moved();
+  ASSERT_TRUE(ReadAhead().ok());
+  EXPECT_GE(link_.bytes_moved() - before, Link::kAheadGulpBytes);
+  EXPECT_LT(link_.bytes_moved() - before, Link::kAheadGulpBytes * 3 / 2);
+  EXPECT_EQ(link_.interest(/*reads_ahead=*/true), POLLIN) << "there is more";
+  while (link_.may_read_ahead()) {
+    fill();
+    ASSERT_TRUE(ReadAhead().ok());
+  }
+}
+
 TEST_F(LinkAheadTest, OnlyWhoReadsAheadIsToldOfData) {
   EXPECT_EQ(link_.interest(/*reads_ahead=*/false), POLLRDHUP);
   EXPECT_EQ(link_.interest(/*reads_ahead=*/true), POLLIN);
