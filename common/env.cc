@@ -44,7 +44,7 @@ constexpr std::array kVariables = {
     Variable{"RINGMASTER_COLLECTIVE_ALGORITHM", Type::kString, "auto", Audience::kUser,
              "What every collective operation that has this algorithm takes; auto: what the cost "
              "model chooses. The same for all workers of a job.",
-             "auto|direct|doubling|halving-doubling|ring|tree|double-tree|two-level"},
+             "auto|direct|doubling|one-shot|halving-doubling|ring|tree|double-tree|two-level"},
     Variable{contract::kEnvCores, Type::kString, "", Audience::kInternal,
              "Processors that the local node keeps for one worker alone, as a list; none where it "
              "has too few."},

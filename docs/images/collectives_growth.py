@@ -14,7 +14,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PROGRAM = ROOT / "build/release/tests/collectives_growth"
 COLOURS = {"direct": "#8b949e", "doubling": "#ff7b72", "halving-doubling": "#d2a8ff", "ring": "#79c0ff", "tree": "#ffa657", "double-tree": "#7ee787",
-           "two-level": "#f2cc60"}
+           "two-level": "#f2cc60", "one-shot": "#f778ba"}
 WIDTH, HEIGHT, LEFT, TOP, GAP = 380, 260, 70, 60, 90
 
 

@@ -12,7 +12,8 @@ namespace ringmaster::collectives {
 namespace {
 
 constexpr std::array<const char*, kAlgorithms> kNames = {
-    "auto", "direct", "doubling", "halving-doubling", "ring", "tree", "double-tree", "two-level"};
+    "auto", "direct",      "doubling",  "halving-doubling", "ring",
+    "tree", "double-tree", "two-level", "one-shot"};
 constexpr char kSetting[] = "RINGMASTER_COLLECTIVE_ALGORITHM";
 
 }  // namespace
@@ -39,8 +40,8 @@ absl::StatusOr<Algorithm> AlgorithmFromEnvironment() {
 
 std::span<const Algorithm> AlgorithmsOf(OperationKind kind) {
   static constexpr Algorithm kAllreduce[] = {
-      Algorithm::kDirect, Algorithm::kDoubling,   Algorithm::kHalvingDoubling, Algorithm::kRing,
-      Algorithm::kTree,   Algorithm::kDoubleTree, Algorithm::kTwoLevel};
+      Algorithm::kDirect, Algorithm::kDoubling, Algorithm::kOneShot,    Algorithm::kHalvingDoubling,
+      Algorithm::kRing,   Algorithm::kTree,     Algorithm::kDoubleTree, Algorithm::kTwoLevel};
   static constexpr Algorithm kReduce[] = {Algorithm::kTree, Algorithm::kDoubleTree,
                                           Algorithm::kRing};
   static constexpr Algorithm kBroadcast[] = {Algorithm::kTree, Algorithm::kDoubleTree,

@@ -21,10 +21,12 @@ enum class Algorithm : uint8_t {
   kTree,             // binomial tree (algorithms/tree.h)
   kDoubleTree,       // two binary trees at once (algorithms/tree.h)
   kTwoLevel,         // inside the nodes, then between them (algorithms/two_level.h)
+  kOneShot,          // everything to everybody (algorithms/one_shot.h)
 };
-inline constexpr size_t kAlgorithms = 8;
+inline constexpr size_t kAlgorithms = 9;
 
-// "auto", "direct", "doubling", "halving-doubling", "ring", "tree", "double-tree", "two-level".
+// "auto", "direct", "doubling", "halving-doubling", "ring", "tree", "double-tree", "two-level",
+// "one-shot".
 const char* NameOf(Algorithm algorithm);
 
 // The other way. kInvalidArgument listing the names.

@@ -101,6 +101,16 @@ double DirectHalf(const Costs& c, double gamma) {
   return link.alpha + (others - 1) * link.overhead + bytes * link.beta + others * part * gamma;
 }
 
+// Each rank sends all it has to each other, as above, and combines everything.
+double OneShot(const Costs& c) {
+  const int others = c.world() - 1;
+  const LinkCost link = c.Worst();
+  double bytes = others * c.bytes;
+  if (c.spans_nodes()) bytes = (c.world() - c.shape.per_node()) * c.bytes * c.shape.per_node();
+  return link.alpha + (others - 1) * link.overhead + bytes * link.beta +
+         others * c.Combined(c.bytes);
+}
+
 // The root has log2(W) children, to which all bytes go one after another; the farthest is as many
 // messages away, rounded down.
 double TreeHalf(const Costs& c, double gamma) {
@@ -191,6 +201,8 @@ double PredictAllreduce(const Costs& c, Algorithm algorithm) {
       return DirectHalf(c, gamma) + DirectHalf(c, 0);
     case Algorithm::kDoubling:
       return Doubling(c);
+    case Algorithm::kOneShot:
+      return OneShot(c);
     case Algorithm::kHalvingDoubling:
       return HalvingDoubling(c);
     case Algorithm::kRing:

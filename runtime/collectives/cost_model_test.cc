@@ -76,9 +76,17 @@ TEST(CostModelTest, EveryOperationHasAnAlgorithmAtEverySizeAndShape) {
   }
 }
 
+TEST(CostModelTest, OneShotSendsEverythingToEverybodyAtOnce) {
+  const CostModel model;
+  const LinkCost link = model.between;
+  EXPECT_DOUBLE_EQ(PredictAllreduce(Algorithm::kOneShot, 1000, {4, 4}),
+                   link.alpha + 2 * link.overhead + 3000 * (link.beta + model.gamma));
+}
+
 TEST(SelectorTest, TakesFewStepsForWhatIsSmallAndFewBytesForWhatIsLarge) {
   const Selector selector(NodeMap::Apart(8), CostModel(), kSegmentBytes, Algorithm::kAuto);
-  EXPECT_EQ(selector.For(OperationKind::kAllreduce, 4).algorithm, Algorithm::kDoubling);
+  EXPECT_EQ(selector.For(OperationKind::kAllreduce, 4).algorithm, Algorithm::kOneShot);
+  EXPECT_EQ(selector.For(OperationKind::kAllreduce, 16 << 10).algorithm, Algorithm::kDoubling);
   EXPECT_EQ(selector.For(OperationKind::kAllreduce, 256 << 20).algorithm, Algorithm::kRing);
   EXPECT_EQ(selector.For(OperationKind::kBarrier, 0).algorithm, Algorithm::kAuto);
 }

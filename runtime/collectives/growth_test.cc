@@ -128,17 +128,20 @@ TEST(GrowthTest, ARankConnectsOnlyToThoseItsAlgorithmTalksTo) {
     EXPECT_EQ(peers(Algorithm::kTree), levels);
     EXPECT_LE(peers(Algorithm::kDoubleTree), 6u);
     EXPECT_EQ(peers(Algorithm::kDirect), static_cast<size_t>(world - 1));
+    EXPECT_EQ(peers(Algorithm::kOneShot), static_cast<size_t>(world - 1));
   }
 }
 
-TEST(GrowthTest, OnlyDoublingNeedsMemoryForMoreThanItsLists) {
+TEST(GrowthTest, OnlyDoublingAndOneShotNeedMemoryForMoreThanTheirLists) {
   constexpr size_t kBytes = 1 << 20;
   for (const int world : {2, 8, 64}) {
     const auto levels = static_cast<size_t>(std::bit_width(static_cast<unsigned>(world)) - 1);
     for (const Algorithm algorithm : AlgorithmsOf(OperationKind::kAllreduce)) {
       if (algorithm == Algorithm::kTwoLevel) continue;
       const size_t scratch = MeasureGrowth(algorithm, {world, world}, kBytes).scratch_bytes;
-      const size_t most = algorithm == Algorithm::kDoubling ? (levels + 3) * kBytes : kBytes / 8;
+      const size_t most = algorithm == Algorithm::kDoubling  ? (levels + 3) * kBytes
+                          : algorithm == Algorithm::kOneShot ? kBytes + kBytes / 8
+                                                             : kBytes / 8;
       EXPECT_LT(scratch, most) << Case(algorithm, world, kBytes);
     }
   }

@@ -344,8 +344,9 @@ class ForcedAlgorithmTest : public ::testing::TestWithParam<std::tuple<Algorithm
 INSTANTIATE_TEST_SUITE_P(
     Algorithms, ForcedAlgorithmTest,
     ::testing::Combine(::testing::Values(Algorithm::kRing, Algorithm::kDirect, Algorithm::kDoubling,
-                                         Algorithm::kHalvingDoubling, Algorithm::kTree,
-                                         Algorithm::kDoubleTree, Algorithm::kTwoLevel),
+                                         Algorithm::kHalvingDoubling, Algorithm::kOneShot,
+                                         Algorithm::kTree, Algorithm::kDoubleTree,
+                                         Algorithm::kTwoLevel),
                        ::testing::Values(2, 3, 4, 7)),
     [](const auto& info) {
       std::string name = NameOf(std::get<0>(info.param));

@@ -11,6 +11,7 @@
 #include "runtime/collectives/algorithms/direct_reduce.h"
 #include "runtime/collectives/algorithms/doubling.h"
 #include "runtime/collectives/algorithms/halving_doubling.h"
+#include "runtime/collectives/algorithms/one_shot.h"
 #include "runtime/collectives/algorithms/ring.h"
 #include "runtime/collectives/algorithms/tree.h"
 #include "runtime/collectives/algorithms/two_level.h"
@@ -88,6 +89,8 @@ absl::Status AllreducePlain(Transport& transport, const Method& method, const Co
       return DirectAllreduce(transport, combine, in, out, method.segment_bytes);
     case Algorithm::kDoubling:
       return DoublingAllreduce(transport, combine, in, out);
+    case Algorithm::kOneShot:
+      return OneShotAllreduce(transport, combine, in, out, method.segment_bytes);
     case Algorithm::kHalvingDoubling:
       return HalvingDoublingAllreduce(transport, combine, in, out, method.segment_bytes);
     case Algorithm::kTree:

@@ -197,6 +197,10 @@ TEST_F(AlgorithmPhasesTest, OfDoublingAreItsSwapsAndWhatAnOddRankNeeds) {
               UnorderedElementsAre("allreduce", "lend", "take in", "swap"));
 }
 
+TEST_F(AlgorithmPhasesTest, OfOneShotIsItsOnlyStep) {
+  EXPECT_THAT(PhasesOf(Algorithm::kOneShot, Allreduce), UnorderedElementsAre("allreduce", "swap"));
+}
+
 TEST_F(AlgorithmPhasesTest, OfTwoLevelsAreTheseAndThoseOfWhatIsBetweenTheNodes) {
   EXPECT_THAT(PhasesOf(Algorithm::kAuto, AllreduceInTwoLevels),
               UnorderedElementsAre("allreduce", "combine in the node", "exchange between nodes",

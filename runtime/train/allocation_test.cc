@@ -157,9 +157,10 @@ void AddCasesWithoutShards(std::vector<AllocationCase>* cases) {
   };
   add({.name = "TwoWorkersWithoutShards", .ranks = 2, .algorithm = Algorithm::kRing});
   const std::pair<const char*, Algorithm> kWays[] = {
-      {"TheRing", Algorithm::kRing},      {"Direct", Algorithm::kDirect},
-      {"Doubling", Algorithm::kDoubling}, {"HalvingDoubling", Algorithm::kHalvingDoubling},
-      {"ATree", Algorithm::kTree},        {"TwoTrees", Algorithm::kDoubleTree},
+      {"TheRing", Algorithm::kRing},        {"Direct", Algorithm::kDirect},
+      {"Doubling", Algorithm::kDoubling},   {"HalvingDoubling", Algorithm::kHalvingDoubling},
+      {"OneShot", Algorithm::kOneShot},     {"ATree", Algorithm::kTree},
+      {"TwoTrees", Algorithm::kDoubleTree},
   };
   for (const auto& [name, algorithm] : kWays) {
     add({.name = fmt::format("ThreeWorkersWithoutShardsBy{}", name),

@@ -143,15 +143,18 @@ TEST_P(AlgorithmTest, TwoLevelsServeAnySpreadOverNodes) {
 
 // Over TCP what is sent must stay as it is, so results need places of their own; memory mostly has
 // a copy already, and each result is written over the one before.
-TEST(AlgorithmWiresTest, DoublingIsTheReferencesWhateverKeepsWhatIsSent) {
+TEST(AlgorithmWiresTest, ResultsAreTheReferencesWhateverKeepsWhatIsSent) {
   for (const auto wires : {testing::Wires::kTcp, testing::Wires::kMixed}) {
-    for (const int world : {2, 3, 5, 8}) {
-      SCOPED_TRACE(NameOf(wires) + ", " + std::to_string(world) + " ranks");
-      Group group(world, wires);
-      group.options.algorithm = Algorithm::kDoubling;
-      group.Run([](Communicator& comm) {
-        for (const size_t size : {0, 1, 1000, 200'000}) CheckAllreduce(comm, size);
-      });
+    for (const auto algorithm : {Algorithm::kDoubling, Algorithm::kOneShot}) {
+      for (const int world : {2, 3, 5, 8}) {
+        SCOPED_TRACE(NameOf(wires) + ", " + NameOf(algorithm) + ", " + std::to_string(world) +
+                     " ranks");
+        Group group(world, wires);
+        group.options.algorithm = algorithm;
+        group.Run([](Communicator& comm) {
+          for (const size_t size : {0, 1, 1000, 200'000}) CheckAllreduce(comm, size);
+        });
+      }
     }
   }
 }

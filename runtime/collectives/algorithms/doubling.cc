@@ -2,11 +2,12 @@
 
 #include <algorithm>
 #include <cstring>
-#include <memory>
+#include <memory_resource>
 #include <vector>
 
 #include "common/status.h"
 #include "runtime/collectives/algorithms/places.h"
+#include "runtime/collectives/algorithms/result_place.h"
 #include "runtime/collectives/algorithms/transfer.h"
 #include "runtime/collectives/timeline.h"
 
@@ -24,15 +25,15 @@ void ForMessages(size_t bytes, size_t largest, const Post& post) {
   } while (at < bytes);
 }
 
-// What a result of its own may take of the workspace, which the round keeps.
-constexpr size_t kKeptBytes = 256 * 1024;
-
 // The values of a rank from step to step. A result goes to `out`, unless that is still being sent:
 // then it needs a place of its own, as what is sent must stay until the end.
 class Results {
  public:
-  Results(ConstElements in, Elements out, size_t largest)
-      : values_(in.bytes()), out_(out.bytes()), largest_(largest) {}
+  Results(Transport& transport, ConstElements in, Elements out, size_t largest)
+      : values_(in.bytes()),
+        out_(out.bytes()),
+        largest_(largest),
+        places_(&transport.workspace()) {}
 
   std::span<const std::byte> values() const { return values_; }
 
@@ -65,18 +66,15 @@ class Results {
 
  private:
   std::span<std::byte> OwnPlace(Transport& transport) {
-    const size_t size = out_.size();
-    if (size <= kKeptBytes)
-      return {static_cast<std::byte*>(transport.workspace().allocate(size)), size};
-    large_.push_back(std::make_unique_for_overwrite<std::byte[]>(size));
-    return {large_.back().get(), size};
+    places_.emplace_back(transport, out_.size());
+    return places_.back().bytes();
   }
 
   std::span<const std::byte> values_;
   const std::span<std::byte> out_;
   const size_t largest_;  // message
   bool out_is_sent_ = false;
-  std::vector<std::unique_ptr<std::byte[]>> large_;
+  std::pmr::vector<ResultPlace> places_;
 };
 
 // Between two ranks, in one message: without what several steps and messages need, which is a tenth
@@ -88,8 +86,7 @@ absl::Status ExchangeWithOther(Transport& transport, const Combiner& combine, Co
   const bool copied = transport.PostSend(peer, in.bytes());
   const bool out_is_sent = !copied && in.data() == out.data();
   std::span<std::byte> into = out.bytes();
-  if (out_is_sent)
-    into = {static_cast<std::byte*>(transport.workspace().allocate(into.size())), into.size()};
+  if (out_is_sent) into = ResultPlace(transport, into.size()).bytes();
   RM_RETURN_IF_ERROR(
       transport.Wait(transport.PostCombine(peer, {combine, in.bytes(), into, peer == 0})));
   if (!out_is_sent) return absl::OkStatus();
@@ -102,7 +99,8 @@ absl::Status ExchangeWithOther(Transport& transport, const Combiner& combine, Co
 
 absl::Status DoublingAllreduce(Transport& transport, const Combiner& combine, ConstElements in,
                                Elements out, size_t largest_message) {
-  if (transport.world() == 2 && in.bytes().size() <= std::min(largest_message, kKeptBytes))
+  if (transport.world() == 2 &&
+      in.bytes().size() <= std::min(largest_message, ResultPlace::kKeptBytes))
     return ExchangeWithOther(transport, combine, in, out);
   const size_t largest = PieceElements(in.element_bytes(), largest_message) * in.element_bytes();
   const Places where(transport.world());
@@ -119,7 +117,7 @@ absl::Status DoublingAllreduce(Transport& transport, const Combiner& combine, Co
     });
     return transport.Wait(last);
   }
-  Results results(in, out, largest);
+  Results results(transport, in, out, largest);
   for (int step = 1; step < where.places; step *= 2)
     transport.Connect(where.rank(where.place(rank) ^ step));
   if (where.has_pair(rank)) {
