@@ -4,14 +4,16 @@
 #include <array>
 #include <charconv>
 #include <cstdlib>
-#include <cstring>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "common/check.h"
 #include "common/contract.h"
+#include "common/peer_address.h"
 #include "common/status.h"
 
 namespace ringmaster::env {
@@ -84,7 +86,7 @@ constexpr std::array kVariables = {
         "Processors for all threads of a trainer but those of its OpenMP team, whose own are in "
         "OMP_PLACES."},
     Variable{
-        contract::kEnvPeerInterface, Type::kString, "", Audience::kUser,
+        contract::kEnvPeerInterface, Type::kNetworks, "", Audience::kUser,
         "Network over which a worker exchanges data with its peers: interfaces by name (net1) or "
         "subnets (10.2.0.0/16, fd00:2::/64), joined by commas; the first that it has an address "
         "in. The pod's own address where empty."},
@@ -120,12 +122,15 @@ constexpr std::array kVariables = {
     Variable{"TMPDIR", Type::kString, "", Audience::kUser, "Passed on to local workers."},
 };
 
+const Variable* FindDeclared(std::string_view name) {
+  const auto found = std::ranges::find(kVariables, name, &Variable::name);
+  return found == kVariables.end() ? nullptr : &*found;
+}
+
 const Variable& Find(const char* name) {
-  for (const Variable& variable : kVariables) {
-    if (std::strcmp(variable.name, name) == 0) return variable;
-  }
-  RM_CHECK(false, name);
-  return kVariables[0];
+  const Variable* const variable = FindDeclared(name);
+  RM_CHECK(variable != nullptr, name);
+  return *variable;
 }
 
 absl::Status Mistyped(const Variable& variable, std::string_view value, std::string_view wanted) {
@@ -133,27 +138,46 @@ absl::Status Mistyped(const Variable& variable, std::string_view value, std::str
       fmt::format("environment variable {}: '{}' is not {}", variable.name, value, wanted));
 }
 
-absl::Status CheckChoice(const Variable& variable) {
-  if (variable.choices == nullptr || !IsSet(variable.name)) return absl::OkStatus();
-  const std::string value = GetString(variable.name);
-  std::string listed;
+std::vector<std::string_view> ChoicesOf(const Variable& variable) {
+  std::vector<std::string_view> choices;
   for (std::string_view rest = variable.choices; !rest.empty();) {
-    const std::string_view choice = rest.substr(0, rest.find('|'));
-    if (value == choice) return absl::OkStatus();
-    listed += fmt::format("{}{}", listed.empty() ? "one of " : ", ", choice);
-    rest.remove_prefix(std::min(choice.size() + 1, rest.size()));
+    choices.push_back(rest.substr(0, rest.find('|')));
+    rest.remove_prefix(std::min(choices.back().size() + 1, rest.size()));
   }
-  return Mistyped(variable, value, listed);
+  return choices;
 }
 
-absl::Status Check(const Variable& variable) {
+absl::Status CheckChoice(const Variable& variable, std::string_view value) {
+  if (variable.choices == nullptr) return absl::OkStatus();
+  const std::vector<std::string_view> choices = ChoicesOf(variable);
+  if (std::ranges::find(choices, value) != choices.end()) return absl::OkStatus();
+  return Mistyped(variable, value, fmt::format("one of {}", fmt::join(choices, ", ")));
+}
+
+absl::StatusOr<int64_t> ParseInteger(const Variable& variable, std::string_view text) {
+  int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size())
+    return Mistyped(variable, text, "a whole number");
+  return value;
+}
+
+absl::StatusOr<bool> ParseBoolean(const Variable& variable, std::string_view text) {
+  if (text == "true" || text == "1") return true;
+  if (text == "false" || text == "0") return false;
+  return Mistyped(variable, text, "true or false");
+}
+
+absl::Status Check(const Variable& variable, std::string_view value) {
   switch (variable.type) {
     case Type::kString:
-      return CheckChoice(variable);
+      return CheckChoice(variable, value);
     case Type::kInteger:
-      return GetInteger(variable.name).status();
+      return ParseInteger(variable, value).status();
     case Type::kBoolean:
-      return GetBoolean(variable.name).status();
+      return ParseBoolean(variable, value).status();
+    case Type::kNetworks:
+      return Annotate(CheckNetworks(value), fmt::format("environment variable {}", variable.name));
   }
   return absl::OkStatus();
 }
@@ -174,23 +198,22 @@ std::string GetString(const char* name) {
 }
 
 absl::StatusOr<int64_t> GetInteger(const char* name) {
-  const std::string text = GetString(name);
-  int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size())
-    return Mistyped(Find(name), text, "a whole number");
-  return value;
+  return ParseInteger(Find(name), GetString(name));
 }
 
 absl::StatusOr<bool> GetBoolean(const char* name) {
-  const std::string text = GetString(name);
-  if (text == "true" || text == "1") return true;
-  if (text == "false" || text == "0") return false;
-  return Mistyped(Find(name), text, "true or false");
+  return ParseBoolean(Find(name), GetString(name));
+}
+
+absl::Status CheckValue(std::string_view name, std::string_view value) {
+  const Variable* const variable = FindDeclared(name);
+  return variable == nullptr || value.empty() ? absl::OkStatus() : Check(*variable, value);
 }
 
 absl::Status CheckAll() {
-  for (const Variable& variable : kVariables) RM_RETURN_IF_ERROR(Check(variable));
+  for (const Variable& variable : kVariables) {
+    if (IsSet(variable.name)) RM_RETURN_IF_ERROR(Check(variable, GetString(variable.name)));
+  }
   return absl::OkStatus();
 }
 
@@ -216,8 +239,11 @@ std::string Reference() {
     for (const Variable& variable : kVariables) {
       if (variable.audience != audience) continue;
       const std::string value(variable.default_value);
-      text += fmt::format("| `{}` | {} | {} |\n", variable.name,
-                          value.empty() ? "" : "`" + value + "`", variable.help);
+      text += fmt::format("| `{}` | {} | {}{} |\n", variable.name,
+                          value.empty() ? "" : "`" + value + "`", variable.help,
+                          variable.choices == nullptr
+                              ? ""
+                              : fmt::format(" One of {}.", fmt::join(ChoicesOf(variable), ", ")));
     }
   }
   return text;

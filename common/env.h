@@ -11,12 +11,18 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "absl/status/statusor.h"
 
 namespace ringmaster::env {
 
-enum class Type { kString, kInteger, kBoolean };
+enum class Type {
+  kString,
+  kInteger,
+  kBoolean,
+  kNetworks
+};  // kNetworks: interfaces and subnets (peer_address.h)
 enum class Audience {
   kUser,
   kInternal,
@@ -43,6 +49,11 @@ absl::StatusOr<bool> GetBoolean(const char* name);
 
 // Whether the variable is set to something in this process's environment.
 bool IsSet(const char* name);
+
+// Whether the variable takes this value, whatever is in force here; where it is empty, or the name
+// is declared nowhere, anything goes. kInvalidArgument: "environment variable NAME: 'x' is not
+// ...".
+absl::Status CheckValue(std::string_view name, std::string_view value);
 
 // Parses every declared variable that is set; the first that does not parse is the error. Called at
 // a program's start.

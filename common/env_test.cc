@@ -52,6 +52,20 @@ TEST_F(EnvTest, ValueThatIsNoneOfTheChoicesIsAnErrorThatListsThem) {
   EXPECT_TRUE(CheckAll().ok());
 }
 
+TEST_F(EnvTest, AValueIsCheckedWithoutBeingSet) {
+  EXPECT_TRUE(CheckValue("RINGMASTER_LOG", "debug").ok());
+  EXPECT_EQ(Message(CheckValue("RINGMASTER_LOG", "loud")),
+            "environment variable RINGMASTER_LOG: 'loud' is not one of debug, info, warning, "
+            "error");
+  EXPECT_EQ(Message(CheckValue("RINGMASTER_PEER_TIMEOUT_SECONDS", "1m")),
+            "environment variable RINGMASTER_PEER_TIMEOUT_SECONDS: '1m' is not a whole number");
+  EXPECT_THAT(Message(CheckValue("RINGMASTER_PEER_INTERFACE", "net1,10.2.0.0/99")),
+              HasSubstr("RINGMASTER_PEER_INTERFACE: '10.2.0.0/99' is neither"));
+  EXPECT_TRUE(CheckValue("RINGMASTER_PEER_INTERFACE", "net1,10.2.0.0/16").ok());
+  EXPECT_TRUE(CheckValue("RINGMASTER_LOG", "").ok()) << "as if it were not set";
+  EXPECT_TRUE(CheckValue("OF_SOMEBODY_ELSE", "loud").ok());
+}
+
 TEST_F(EnvTest, ReferencePageIsCurrent) {
   const char* page = "docs/env.md";  // tests run in the source tree
   if (::getenv("UPDATE_GOLDEN") != nullptr) {

@@ -165,6 +165,10 @@ absl::StatusOr<std::string> ChooseAddress(std::string_view wanted, const std::st
       fmt::format("{}; this worker has {}", fmt::join(reasons, ", "), Inventory(interfaces)));
 }
 
+absl::Status CheckNetworks(std::string_view wanted) {
+  return ParseList(wanted).status();
+}
+
 absl::StatusOr<std::string> PeerAddress(const std::string& pod_ip) {
   if (!env::IsSet(contract::kEnvPeerInterface)) return pod_ip;
   RM_ASSIGN_OR_RETURN(const std::vector<NetworkInterface> interfaces, ReadNetworkInterfaces());

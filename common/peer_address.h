@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/network_interfaces.h"
 
@@ -23,6 +24,9 @@ namespace ringmaster {
 // here, with why not and with the addresses that there are.
 absl::StatusOr<std::string> ChooseAddress(std::string_view wanted, const std::string& pod_ip,
                                           const std::vector<NetworkInterface>& interfaces);
+
+// Whether `wanted` is such a list. Pure. kInvalidArgument.
+absl::Status CheckNetworks(std::string_view wanted);
 
 // What RINGMASTER_PEER_INTERFACE chooses on this machine; `pod_ip` where it is not set. Fails as
 // the above do, naming the variable.

@@ -6,6 +6,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "common/env.h"
+#include "common/status.h"
 #include "operator/api/validation.h"
 #include "proto/schema/check_value.h"
 #include "proto/schema/path.h"
@@ -35,6 +37,12 @@ class Place {
     return {&(*value_)[index], schema::Join(path_, index), problems_};
   }
   std::size_t Items() const { return value_ != nullptr && value_->is_array() ? value_->size() : 0; }
+
+  // None where it is no string.
+  const std::string* Text() const {
+    return value_ == nullptr ? nullptr : value_->get_ptr<const std::string*>();
+  }
+  void Report(std::string problem) const { problems_.push_back({path_, std::move(problem)}); }
 
   bool IsObject() const { return value_ != nullptr && value_->is_object(); }
 
@@ -77,6 +85,18 @@ void CheckMetadata(const Place& metadata) {
   metadata.Field("ownerReferences").ListOfObjects();
 }
 
+// A value that Ringmaster's own programs would not take would end every worker as it starts. One
+// that names another variable is known only there.
+void CheckVariable(const Place& variable) {
+  if (!variable.IsObject()) return;
+  const std::string* const name = variable.Field("name").Required().String().Text();
+  const Place value = variable.Field("value");
+  const std::string* const text = value.String().Text();
+  if (name == nullptr || text == nullptr || text->find("$(") != std::string::npos) return;
+  const absl::Status status = env::CheckValue(*name, *text);
+  if (!status.ok()) value.Report(Message(status));
+}
+
 void CheckContainer(const Place& container) {
   container.Field("name").String();
   container.Field("image").String();
@@ -84,9 +104,7 @@ void CheckContainer(const Place& container) {
   container.Field("volumeMounts").ListOfObjects();
   const Place variables = container.Field("env");
   variables.ListOfObjects();
-  for (std::size_t i = 0; i < variables.Items(); ++i) {
-    if (variables.Item(i).IsObject()) variables.Item(i).Field("name").Required().String();
-  }
+  for (std::size_t i = 0; i < variables.Items(); ++i) CheckVariable(variables.Item(i));
 }
 
 }  // namespace

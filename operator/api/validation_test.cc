@@ -18,6 +18,7 @@ using Json = nlohmann::json;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::StartsWith;
 
 TrainingJob Digits() {
   return ParseManifest(kDigits, "job.yaml").value().job;
@@ -475,6 +476,31 @@ TEST(ValidationTest, RefusesATemplateThatTheOperatorCannotWriteInto) {
                   "integer (2)"));
   EXPECT_THAT(problems(R"({"metadata": null, "spec": {"containers": [{"env": null}]}})"),
               IsEmpty());
+}
+
+// Each of these would end every worker as it starts.
+TEST(ValidationTest, RefusesAVariableOfOursWhoseValueNoWorkerTakes) {
+  const auto problems = [](const char* name, const Json& value) {
+    TrainingJob job = Digits();
+    job.spec.workers.template_ = {
+        {"spec", {{"containers", {{{"env", {{{"name", name}, {"value", value}}}}}}}}}};
+    return Lines(job);
+  };
+  const std::string at = "spec.workers.template.spec.containers[0].env[0].value: ";
+  EXPECT_THAT(problems("RINGMASTER_COLLECTIVE_ALGORITHM", "rings"),
+              ElementsAre(AllOf(StartsWith(at), HasSubstr("'rings' is not one of auto, direct"))));
+  EXPECT_THAT(problems("RINGMASTER_PEER_TIMEOUT_SECONDS", "1m"),
+              ElementsAre(AllOf(StartsWith(at), HasSubstr("'1m' is not a whole number"))));
+  EXPECT_THAT(
+      problems("RINGMASTER_PEER_INTERFACE", "10.2.0.0/99"),
+      ElementsAre(AllOf(StartsWith(at), HasSubstr("'10.2.0.0/99' is neither the name of"))));
+  EXPECT_THAT(problems("RINGMASTER_PEER_TIMEOUT_SECONDS", 60),
+              ElementsAre(at + "must be a string, not an integer (60)"));
+  EXPECT_THAT(problems("RINGMASTER_COLLECTIVE_ALGORITHM", "ring"), IsEmpty());
+  EXPECT_THAT(problems("RINGMASTER_COLLECTIVE_ALGORITHM", ""), IsEmpty());
+  EXPECT_THAT(problems("RINGMASTER_PEER_INTERFACE", "$(FAST_NET)"), IsEmpty())
+      << "known only to the worker";
+  EXPECT_THAT(problems("OF_THE_USER", "rings"), IsEmpty());
 }
 
 }  // namespace
