@@ -132,16 +132,14 @@ TEST(GrowthTest, ARankConnectsOnlyToThoseItsAlgorithmTalksTo) {
   }
 }
 
-TEST(GrowthTest, OnlyDoublingAndOneShotNeedMemoryForMoreThanTheirLists) {
+TEST(GrowthTest, OnlyDoublingNeedsMemoryForMoreThanItsLists) {
   constexpr size_t kBytes = 1 << 20;
   for (const int world : {2, 8, 64}) {
     const auto levels = static_cast<size_t>(std::bit_width(static_cast<unsigned>(world)) - 1);
     for (const Algorithm algorithm : AlgorithmsOf(OperationKind::kAllreduce)) {
       if (algorithm == Algorithm::kTwoLevel) continue;
       const size_t scratch = MeasureGrowth(algorithm, {world, world}, kBytes).scratch_bytes;
-      const size_t most = algorithm == Algorithm::kDoubling  ? (levels + 3) * kBytes
-                          : algorithm == Algorithm::kOneShot ? kBytes + kBytes / 8
-                                                             : kBytes / 8;
+      const size_t most = algorithm == Algorithm::kDoubling ? (levels + 3) * kBytes : kBytes / 8;
       EXPECT_LT(scratch, most) << Case(algorithm, world, kBytes);
     }
   }

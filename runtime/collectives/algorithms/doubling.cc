@@ -85,8 +85,8 @@ absl::Status ExchangeWithOther(Transport& transport, const Combiner& combine, Co
   const int peer = 1 - transport.rank();
   const bool copied = transport.PostSend(peer, in.bytes());
   const bool out_is_sent = !copied && in.data() == out.data();
-  std::span<std::byte> into = out.bytes();
-  if (out_is_sent) into = ResultPlace(transport, into.size()).bytes();
+  ResultPlace place(transport, out_is_sent ? out.bytes().size() : 0);
+  const std::span<std::byte> into = out_is_sent ? place.bytes() : out.bytes();
   RM_RETURN_IF_ERROR(
       transport.Wait(transport.PostCombine(peer, {combine, in.bytes(), into, peer == 0})));
   if (!out_is_sent) return absl::OkStatus();

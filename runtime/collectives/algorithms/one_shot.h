@@ -16,7 +16,7 @@ namespace ringmaster::collectives {
 // step, of W-1 messages (for longer arrays as many times over as they have segments). Known as
 // one-shot from the allreduce kernels of MSCCL++ and TensorRT-LLM. Where the result is to lie over
 // an input that is still needed, it gets a place of its own first, as long as the array. May call
-// Finish.
+// Finish. At least two ranks.
 absl::Status OneShotAllreduce(Transport& transport, const Combiner& combine, ConstElements in,
                               Elements out, size_t segment_bytes);
 

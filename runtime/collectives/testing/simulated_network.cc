@@ -12,6 +12,7 @@
 
 #include "common/status.h"
 #include "runtime/collectives/operation.h"
+#include "runtime/collectives/transport/arrival.h"
 
 namespace ringmaster::collectives::testing {
 namespace {
@@ -29,12 +30,6 @@ struct Message {
 };
 
 // A posted receive; a combining one has `combining.mine`.
-struct Posted {
-  std::span<std::byte> into;
-  Combining combining;
-  bool combines = false;
-};
-
 }  // namespace
 
 class SimulatedNetwork::RankTransport final : public Transport {
@@ -71,10 +66,10 @@ class SimulatedNetwork::RankTransport final : public Transport {
   }
 
   Receipt PostReceive(int peer, std::span<std::byte> bytes) override {
-    return Post(peer, {bytes, {}, false});
+    return Post(peer, Arrival(bytes));
   }
   Receipt PostCombine(int peer, const Combining& combining) override {
-    return Post(peer, {combining.into, combining, true});
+    return Post(peer, Arrival(combining));
   }
 
   absl::Status Wait(Receipt receipt) override {
@@ -111,27 +106,20 @@ class SimulatedNetwork::RankTransport final : public Transport {
  private:
   friend class SimulatedNetwork;
 
-  Receipt Post(int peer, Posted posted) {
+  Receipt Post(int peer, const Arrival& posted) {
     const auto at = static_cast<size_t>(peer);
     posted_[at].push_back(posted);
     return {peer, ++posts_[at]};
   }
 
   absl::Status Take(Message message, size_t peer) {
-    const Posted posted = posted_[peer].front();
+    const Arrival posted = posted_[peer].front();
     posted_[peer].pop_front();
     ++completed_[peer];
-    if (posted.into.size() != message.size) return absl::DataLossError("another length");
+    if (posted.size() != message.size) return absl::DataLossError("another length");
     clock_ = std::max(clock_, message.arrival);
-    const auto* bytes = static_cast<const std::byte*>(message.bytes.get());
-    if (!posted.combines) {
-      if (message.size > 0) std::memcpy(posted.into.data(), bytes, message.size);
-      return absl::OkStatus();
-    }
-    clock_ += static_cast<double>(message.size) * network_.model_.gamma;
-    const Combining& c = posted.combining;
-    c.combiner(c.into.data(), c.arrived_is_left ? bytes : c.mine.data(),
-               c.arrived_is_left ? c.mine.data() : bytes, message.size / SizeOf(c.combiner.type));
+    posted.Deliver(0, {static_cast<const std::byte*>(message.bytes.get()), message.size});
+    if (posted.combines()) clock_ += static_cast<double>(message.size) * network_.model_.gamma;
     return absl::OkStatus();
   }
 
@@ -146,7 +134,7 @@ class SimulatedNetwork::RankTransport final : public Transport {
   Workspace workspace_;
   std::set<int> peers_;
   std::vector<std::deque<Message>> inbox_;  // by peer, as the rest
-  std::vector<std::deque<Posted>> posted_;
+  std::vector<std::deque<Arrival>> posted_;
   std::vector<uint64_t> posts_;
   std::vector<uint64_t> completed_;
 };

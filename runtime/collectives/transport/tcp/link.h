@@ -47,11 +47,11 @@ enum class Path { kUnsettled, kTcp, kSharedMemory };
 
 class Link {
  public:
-  // Of a socket, and of shared memory, at once.
+  // Of a socket, and of shared memory, at once; and of what is read ahead.
   static constexpr size_t kGulpBytes = size_t{1} << 20;
   static constexpr size_t kSharedGulpBytes = 256 * 1024;
   static constexpr size_t kAheadGulpBytes = 128 * 1024;
-  // What is read ahead, as long as the peer is there.
+  // What is read ahead in all, as long as the peer is there.
   static constexpr size_t kMostAheadBytes = size_t{4} << 20;
 
   // `handler` must outlive the link.

@@ -18,8 +18,6 @@ constexpr size_t kReadBytes = 64 * 1024;
 // link that is written to next would say less of the end than the peer's last words do.
 absl::Status Link::ReadAhead(SteadyTime now) {
   if (ahead_.empty()) scanned_ = header_.length;
-  // At once, as growing moves what is there: of megabytes that is long for who is to hear an abort.
-  ahead_.reserve(kMostAheadBytes + kReadBytes);
   ahead_.erase(ahead_.begin(), ahead_.begin() + static_cast<ptrdiff_t>(taken_));
   scanned_ -= taken_;
   taken_ = 0;
@@ -27,6 +25,10 @@ absl::Status Link::ReadAhead(SteadyTime now) {
   while ((may_read_ahead() && ahead_.size() < gulp_ends) || (!leaves_ && Finds(POLLRDHUP))) {
     const size_t before = ahead_.size();
     size_t done = before;
+    // All at once, as growing moves what is there: of megabytes that is long for who is to hear an
+    // abort. Not for what is read in one step, as most is.
+    if (before > 0 && before + kReadBytes > ahead_.capacity())
+      ahead_.reserve(std::max(before + kReadBytes, kMostAheadBytes + kReadBytes));
     ahead_.resize(before + kReadBytes);
     const IoState state = ReceiveFromSocket(ahead_, &done, now);
     const absl::Status broken = state == IoState::kFailed ? Broken() : Lost("it ended");

@@ -304,6 +304,53 @@ TEST(EncryptedLinkTest, ReadsWhatCameTogetherWithTheEndOfTheHandshake) {
   EXPECT_FALSE(link.unblocked()) << "it would spin";
 }
 
+class Ear final : public FrameHandler {
+ public:
+  absl::Status OnControl(int, const FrameHeader&, const std::string& text) override {
+    return absl::AbortedError(text);
+  }
+  absl::Status OnData(int, const FrameHeader&, std::optional<size_t>) override {
+    return absl::OkStatus();
+  }
+};
+
+// No poll would tell of it either.
+TEST(EncryptedLinkTest, ReadsOnAheadWhatTlsHasTakenBeyondAGulp) {
+  for (const bool aborts : {true, false}) {
+    EncryptedPair pair;
+    ASSERT_EQ(pair.acceptor.tls->Handshake(), IoState::kComplete);
+    const int much = 4 * Link::kAheadGulpBytes;
+    setsockopt(pair.dialer.fd.get(), SOL_SOCKET, SO_SNDBUF, &much, sizeof(much));
+    std::vector<std::byte> data(Link::kAheadGulpBytes + 30'000);
+    FrameHeaderBytes header = EncodeFrameHeader({.type = FrameType::kData, .length = data.size()});
+    FrameHeaderBytes abort = EncodeFrameHeader({.type = FrameType::kAbort});
+    std::vector<std::byte> sent(header.begin(), header.end());
+    sent.insert(sent.end(), data.begin(), data.end());
+    if (aborts) sent.insert(sent.end(), abort.begin(), abort.end());
+    for (size_t at = 0; at < sent.size();) {
+      const iovec part{sent.data() + at, sent.size() - at};
+      const ssize_t taken = pair.dialer.tls->Write(std::span(&part, 1));
+      ASSERT_GT(taken, 0) << "the socket has no room";
+      at += static_cast<size_t>(taken);
+    }
+    ASSERT_FALSE(pair.dialer.tls->has_unsent());
+    const SteadyTime now{};
+    Ear handler;
+    Link link(0, &handler);
+    link.Attach(std::move(pair.acceptor.fd), now, std::move(pair.acceptor.tls));
+    link.UseTcp();
+    ASSERT_TRUE(link.Read(now).ok());
+    ASSERT_TRUE(link.held_back());
+    ASSERT_TRUE(link.ReadAhead(now).ok()) << "one gulp holds it all";
+    pollfd readable{link.fd(), POLLIN, 0};
+    ASSERT_EQ(poll(&readable, 1, 0), 0) << "the kernel still has it";
+    EXPECT_TRUE(link.unblocked());
+    ASSERT_TRUE(link.Read(now).ok());
+    EXPECT_EQ(link.ReadAhead(now).ok(), !aborts);
+    EXPECT_FALSE(link.unblocked()) << "it would spin";
+  }
+}
+
 // Else an operation would end, and nobody would send it before the next.
 TEST(EncryptedLinkTest, HasWorkUntilTheSocketHasTakenWhatIsEncrypted) {
   EncryptedPair pair;
