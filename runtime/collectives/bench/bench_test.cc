@@ -108,6 +108,24 @@ TEST(BenchReportTest, PutsTheColumnsUnderTheirNames) {
   EXPECT_EQ(names.size(), line.size());
 }
 
+TEST(BenchReportTest, PutsWhatIsBesideInColumnsOfItsOwn) {
+  Options options;
+  options.op = "ordered-sum";
+  options.beside = "allreduce";
+  Row row;
+  row.out_of_place = Timing{1.1e-3, 0};
+  row.beside = Timing{1e-3, 2};
+  const std::string header = Header(options);
+  EXPECT_THAT(header, HasSubstr("allreduce"));
+  const std::string line = Line(options, row);
+  EXPECT_EQ(header.size() - header.rfind('\n', header.size() - 2) - 1, line.size());
+  EXPECT_THAT(line, ContainsRegex(" 1000.0 +1.10 +2\n"));
+  EXPECT_THAT(
+      Json(options, {row}),
+      HasSubstr(R"("beside":{"op":"allreduce","time_us":1000.000,"ratio":1.1000,"wrong":2}})"));
+  EXPECT_EQ(AllWrong({row}), 2u);
+}
+
 // One operation of ranks as threads, out of place and in place; its row.
 Row RowOf(const Options& options, size_t bytes) {
   Row row;
@@ -236,6 +254,17 @@ TEST(BenchProgramTest, MeasuresEncryptedConnections) {
   EXPECT_THAT(RunProgram(flags + " --json").output, HasSubstr(R"("transport":"tcp","tls":true)"));
 }
 
+TEST(BenchProgramTest, MeasuresTwoOperationsInTurns) {
+  const std::string flags = "--op ordered-sum --beside allreduce --ranks 3 --sizes 4:20,300K:2";
+  const Ended run = RunProgram(flags);
+  EXPECT_EQ(run.code, 0) << run.output;
+  EXPECT_THAT(run.output, HasSubstr("# Out of bounds values : 0 OK"));
+  const Ended json = RunProgram(flags + " --json");
+  EXPECT_THAT(json.output, ContainsRegex(R"("beside":\{"op":"allreduce","time_us":[0-9.]+,)"));
+  EXPECT_THAT(RunProgram("--op broadcast --beside barrier --sizes 4:3 --json").output,
+              ContainsRegex(R"("out_of_place":null,"in_place":\{.*"beside":\{"op":"barrier")"));
+}
+
 // No machine has so many GPUs.
 TEST(BenchProgramTest, SaysOnceWhatNcclLacks) {
   const Ended run = RunProgram("--transport nccl --ranks 64");
@@ -303,7 +332,7 @@ TEST(BenchProgramTest, SaysWhichFlagIsWrong) {
   for (const char* arguments :
        {"--min 4Q", "--op dance", "--ranks 0", "--min 8 --max 4", "--transport carrier-pigeon",
         "surplus", "--type quarter", "--redop xor", "--ranks 2 --root 2", "--sizes 4:0",
-        "--timeout 0", "--hosts x", "--transport nccl --tls"}) {
+        "--timeout 0", "--hosts x", "--beside dance", "--transport nccl --tls"}) {
     const Ended run = RunProgram(arguments);
     EXPECT_EQ(run.code, 64) << arguments << ": " << run.output;
     EXPECT_NE(run.output, "");

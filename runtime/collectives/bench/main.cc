@@ -93,6 +93,10 @@ void Declare(CLI::App& app, Flags& flags) {
   Options& options = flags.options;
   app.add_option("--op", options.op, "The operation; allreduce.")
       ->check(CLI::IsMember(OperationNames()));
+  app.add_option("--beside", options.beside,
+                 "Another operation, called in turns with it: its time, and the operation's as a "
+                 "part of that, stand in columns of their own.")
+      ->check(CLI::IsMember(OperationNames()));
   app.add_option("--type", options.type, "Of the elements; float.")
       ->check(CLI::IsMember(TypeNames()));
   app.add_option("--redop", options.redop, "How a reduction combines them; sum.")

@@ -1,9 +1,13 @@
 #include "runtime/collectives/bench/measure.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
+#include <cstddef>
 #include <cstring>
 #include <functional>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -13,6 +17,9 @@ namespace ringmaster::collectives::bench {
 namespace {
 
 using std::chrono::steady_clock;
+
+// Of two operations that are measured beside one another.
+constexpr int kTurns = 9;
 
 // Puts all ranks' figures together: the mean of the times, the sum of the errors.
 absl::Status Combine(Communicator& communicator, Timing* timing) {
@@ -30,21 +37,56 @@ absl::Status Combine(Communicator& communicator, Timing* timing) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<Timing> MeasurePlace(Communicator& communicator, Workload& workload,
-                                    const Place& place, int warmup, int iterations) {
-  Timing timing;
-  workload.Prepare(place);
-  RM_RETURN_IF_ERROR(workload.Call(place));
-  timing.wrong = workload.CountWrong(place);
-  workload.Clear(place);
-  for (int i = 0; i < warmup; ++i) RM_RETURN_IF_ERROR(workload.Call(place));
+// An operation where it reads and writes, and what was measured of it.
+struct Measured {
+  Workload* workload;
+  Place place;
+  Timing timing{};
+  std::vector<double> turns{};  // seconds of a call
+};
+
+absl::Status Verify(Measured* one, int warmup) {
+  one->workload->Prepare(one->place);
+  RM_RETURN_IF_ERROR(one->workload->Call(one->place));
+  one->timing.wrong = one->workload->CountWrong(one->place);
+  one->workload->Clear(one->place);
+  for (int i = 0; i < warmup; ++i) RM_RETURN_IF_ERROR(one->workload->Call(one->place));
+  return absl::OkStatus();
+}
+
+absl::Status TakeTurn(Communicator& communicator, Measured* one, int calls) {
   RM_RETURN_IF_ERROR(communicator.Barrier("start"));
   const auto start = steady_clock::now();
-  for (int i = 0; i < iterations; ++i) RM_RETURN_IF_ERROR(workload.Call(place));
+  for (int i = 0; i < calls; ++i) RM_RETURN_IF_ERROR(one->workload->Call(one->place));
   const std::chrono::duration<double> passed = steady_clock::now() - start;
-  timing.seconds = passed.count() / iterations;
-  RM_RETURN_IF_ERROR(Combine(communicator, &timing));
-  return timing;
+  one->turns.push_back(passed.count() / calls);
+  return absl::OkStatus();
+}
+
+double Median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+// Together they take `turns` turns each, which share the point's calls.
+absl::Status MeasureInTurns(Communicator& communicator, std::span<Measured> all,
+                            const Options& options, const Point& point, int turns) {
+  for (Measured& one : all)
+    RM_RETURN_IF_ERROR(Verify(&one, std::min(options.warmup, point.iterations)));
+  for (int turn = 0; turn < turns; ++turn) {
+    for (Measured& one : all)
+      RM_RETURN_IF_ERROR(TakeTurn(communicator, &one, point.iterations / turns));
+  }
+  for (Measured& one : all) {
+    one.timing.seconds = Median(one.turns);
+    RM_RETURN_IF_ERROR(Combine(communicator, &one.timing));
+  }
+  return absl::OkStatus();
+}
+
+Measured UsualPlaceOf(Workload& workload) {
+  return {&workload, workload.out_of_place() ? *workload.out_of_place() : *workload.in_place()};
 }
 
 }  // namespace
@@ -58,12 +100,24 @@ absl::StatusOr<Row> Measure(Communicator& communicator, const Options& options,
   row.type = options.type;
   row.redop = Reduces(options.op) ? options.redop : options.op == "ordered-sum" ? "sum" : "none";
   row.root = HasRoot(options.op) ? options.root : -1;
-  const int warmup = std::min(options.warmup, point.iterations);
+  if (!options.beside.empty()) {
+    Options other = options;
+    other.op = options.beside;
+    RM_ASSIGN_OR_RETURN(Workload beside, Workload::Create(communicator, other, point.bytes));
+    std::array both = {UsualPlaceOf(workload), UsualPlaceOf(beside)};
+    RM_RETURN_IF_ERROR(
+        MeasureInTurns(communicator, both, options, point, std::min(kTurns, point.iterations)));
+    (workload.out_of_place() ? row.out_of_place : row.in_place) = both[0].timing;
+    row.beside = both[1].timing;
+    return row;
+  }
   const auto measure = [&](const std::optional<Place>& place,
                            std::optional<Timing>* timing) -> absl::Status {
     if (!place) return absl::OkStatus();
-    RM_ASSIGN_OR_RETURN(*timing,
-                        MeasurePlace(communicator, workload, *place, warmup, point.iterations));
+    Measured alone{&workload, *place};
+    RM_RETURN_IF_ERROR(
+        MeasureInTurns(communicator, std::span(&alone, 1), options, point, /*turns=*/1));
+    *timing = alone.timing;
     return absl::OkStatus();
   };
   RM_RETURN_IF_ERROR(measure(workload.out_of_place(), &row.out_of_place));

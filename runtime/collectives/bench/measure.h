@@ -10,8 +10,10 @@
 namespace ringmaster::collectives::bench {
 
 // Checks one call against what it must give, out of place and in place, then times the point's
-// calls of each after `warmup` others, or as many if that is less. Every rank calls it with the
-// same arguments and gets the same row. Blocks as the communicator's operations do.
+// calls of each after `warmup` others, or as many if that is less. Beside another operation both
+// are called in turns, out of place where they can be, and the median turn of each counts: what
+// slows the machine for a while then slows both. Every rank calls it with the same arguments and
+// gets the same row. Blocks as the communicator's operations do.
 absl::StatusOr<Row> Measure(Communicator& communicator, const Options& options, const Point& point);
 
 }  // namespace ringmaster::collectives::bench

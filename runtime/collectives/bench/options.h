@@ -12,6 +12,7 @@ namespace ringmaster::collectives::bench {
 
 struct Options {
   std::string op = "allreduce";
+  std::string beside;  // an operation that is measured in turns with it; empty: none
   std::string type = "float";
   std::string redop = "sum";
   int root = 0;

@@ -43,6 +43,24 @@ std::string Columns(const Options& options, const Row& row, const std::optional<
                      bandwidth.algorithm, bandwidth.bus, timing->wrong);
 }
 
+// The operation's time as a part of the other's.
+double RatioOf(const Row& row) {
+  const Timing& own = row.out_of_place ? *row.out_of_place : *row.in_place;
+  return own.seconds / row.beside->seconds;
+}
+
+std::string BesideColumns(const Row& row) {
+  if (!row.beside) return "";
+  return fmt::format("  {:>7}  {:>6.2f}  {:>5}", Micros(row.beside->seconds), RatioOf(row),
+                     row.beside->wrong);
+}
+
+std::string BesideJson(const Options& options, const Row& row) {
+  if (!row.beside) return "null";
+  return fmt::format(R"({{"op":"{}","time_us":{:.3f},"ratio":{:.4f},"wrong":{}}})", options.beside,
+                     row.beside->seconds * 1e6, RatioOf(row), row.beside->wrong);
+}
+
 std::string JsonOf(const Options& options, const Row& row, const std::optional<Timing>& timing) {
   if (!timing) return "null";
   const Bandwidth bandwidth = BandwidthOf(options, row, *timing);
@@ -62,7 +80,8 @@ double BusFactor(const std::string& op, int ranks) {
 uint64_t AllWrong(const std::vector<Row>& rows) {
   uint64_t wrong = 0;
   for (const Row& row : rows) {
-    for (const auto& timing : {row.out_of_place, row.in_place}) wrong += timing ? timing->wrong : 0;
+    for (const auto& timing : {row.out_of_place, row.in_place, row.beside})
+      wrong += timing ? timing->wrong : 0;
   }
   return wrong;
 }
@@ -73,23 +92,29 @@ std::string Header(const Options& options) {
       "# minBytes {} maxBytes {} step: {}(factor) warmup iters: {} iters: {} validation: 1\n#\n",
       options.op, options.ranks, options.transport, options.tls ? " with TLS" : "",
       options.min_bytes, options.max_bytes, options.factor, options.warmup, options.iterations);
+  const auto beside = [&](const std::string& a, const char* b, const char* c) {
+    return options.beside.empty() ? "" : fmt::format("  {:>7}  {:>6}  {:>5}", a, b, c);
+  };
   const auto both = [&](const char* a, const char* b, const char* c, const char* d) {
     const std::string side = fmt::format("  {:>7}  {:>6}  {:>6}  {:>5}", a, b, c, d);
     return side + side;
   };
-  text += fmt::format("# {:>10}  {:>12}  {:>8}  {:>6}  {:>6}  {:^30}  {:^30}\n", "", "", "", "", "",
+  text += fmt::format("# {:>10}  {:>12}  {:>8}  {:>6}  {:>6}  {:^30}  {:^30}", "", "", "", "", "",
                       "out-of-place", "in-place");
-  text += fmt::format("# {:>10}  {:>12}  {:>8}  {:>6}  {:>6}{}\n", "size", "count", "type", "redop",
-                      "root", both("time", "algbw", "busbw", "#wrong"));
-  text += fmt::format("# {:>10}  {:>12}  {:>8}  {:>6}  {:>6}{}\n", "(B)", "(elements)", "", "", "",
-                      both("(us)", "(GB/s)", "(GB/s)", ""));
+  if (!options.beside.empty()) text += fmt::format("  {:^22}", options.beside);
+  text += "\n";
+  text += fmt::format("# {:>10}  {:>12}  {:>8}  {:>6}  {:>6}{}{}\n", "size", "count", "type",
+                      "redop", "root", both("time", "algbw", "busbw", "#wrong"),
+                      beside("time", "ratio", "#wrong"));
+  text += fmt::format("# {:>10}  {:>12}  {:>8}  {:>6}  {:>6}{}{}\n", "(B)", "(elements)", "", "",
+                      "", both("(us)", "(GB/s)", "(GB/s)", ""), beside("(us)", "", ""));
   return text;
 }
 
 std::string Line(const Options& options, const Row& row) {
-  return fmt::format("  {:>10}  {:>12}  {:>8}  {:>6}  {:>6}{}{}\n", row.bytes, row.count, row.type,
-                     row.redop, row.root, Columns(options, row, row.out_of_place),
-                     Columns(options, row, row.in_place));
+  return fmt::format("  {:>10}  {:>12}  {:>8}  {:>6}  {:>6}{}{}{}\n", row.bytes, row.count,
+                     row.type, row.redop, row.root, Columns(options, row, row.out_of_place),
+                     Columns(options, row, row.in_place), BesideColumns(row));
 }
 
 std::string Footer(const Options& options, const std::vector<Row>& rows) {
@@ -106,9 +131,10 @@ std::string Json(const Options& options, const std::vector<Row>& rows) {
   const char* separator = "";
   for (const Row& row : rows) {
     text += fmt::format(R"({}
-{{"size":{},"count":{},"type":"{}","redop":"{}","root":{},"out_of_place":{},"in_place":{}}})",
+{{"size":{},"count":{},"type":"{}","redop":"{}","root":{},"out_of_place":{},"in_place":{},"beside":{}}})",
                         separator, row.bytes, row.count, row.type, row.redop, row.root,
-                        JsonOf(options, row, row.out_of_place), JsonOf(options, row, row.in_place));
+                        JsonOf(options, row, row.out_of_place), JsonOf(options, row, row.in_place),
+                        BesideJson(options, row));
     separator = ",";
   }
   return text + fmt::format("],\n\"wrong\":{},\"average_busbw\":{:.6f}}}\n", AllWrong(rows),

@@ -25,6 +25,7 @@ struct Row {
   int root = -1;
   std::optional<Timing> out_of_place;  // nothing: the operation has no such form
   std::optional<Timing> in_place;
+  std::optional<Timing> beside;  // of the other operation; the one that it is beside has one place
 };
 
 // Bytes that the links of one rank must carry for each byte of the size column: what makes busbw

@@ -11,6 +11,8 @@ PROGRAMS = BIN.parent / "tests"
 PATIENCE = 30  # seconds that one program may take for all its sizes
 
 GLOO = ("ring", "bcube", "halving_doubling", "ring_chunked", "halving_doubling_polling", "ring_chunked_polling")
+SHARE = "ordered sum / allreduce"
+
 # The values of coll_tuned_allreduce_algorithm; 0 lets Open MPI choose.
 TUNED = ("chosen by itself", "basic linear", "nonoverlapping", "recursive doubling", "ring", "segmented ring", "Rabenseifner")
 
@@ -58,13 +60,12 @@ class Contender:
 class Ringmaster(Contender):
     may_fail = False
 
-    def __init__(self, ranks, transport, algorithm, *flags, operation="allreduce", name=None, place="in_place", patience=PATIENCE):
-        self.place = place
+    def __init__(self, ranks, transport, algorithm, *flags, operation="allreduce", name=None, patience=PATIENCE):
         super().__init__(name or f"ringmaster-{transport}", algorithm, [BIN / "ringmaster-bench-collectives", "--op", operation, "--json", "--transport", transport,
                                            "--ranks", str(ranks), *flags, "--sizes"], patience=patience)
 
     def rows(self, text):
-        return [{"size": row["size"], **row[self.place]} for row in json.loads(text)["rows"]]
+        return [{"size": row["size"], **row["in_place"]} for row in json.loads(text)["rows"]]
 
 
 def execute(command, who, environment=None, patience=PATIENCE):
@@ -117,16 +118,24 @@ def mpi(ranks):
     return found
 
 
+class OrderedSum(Ringmaster):
+    """The ordered sum and an allreduce, in turns of the same ranks, neither over its input; the value is the one's time as a part of the other's."""
+
+    def __init__(self, ranks, *flags):
+        super().__init__(ranks, "auto", "chosen by itself", "--beside", "allreduce", *flags, operation="ordered-sum", name=SHARE)
+
+    def rows(self, text):
+        return [{"size": row["size"], "time_us": row["beside"]["ratio"], "wrong": row["out_of_place"]["wrong"] + row["beside"]["wrong"]}
+                for row in json.loads(text)["rows"]]
+
+
 def ours(ranks):
-    return [Ringmaster(ranks, "auto", "chosen by itself"), Ringmaster(ranks, "tcp", "chosen by itself"),
-            *(Ringmaster(ranks, "auto", "chosen by itself", operation=operation, name=f"out-of-place-{operation}", place="out_of_place")
-              for operation in ("allreduce", "ordered-sum"))]
+    return [Ringmaster(ranks, "auto", "chosen by itself"), Ringmaster(ranks, "tcp", "chosen by itself"), OrderedSum(ranks)]
 
 
 def sums(ranks, shards):
-    """The ordered sum of so many shards, and the allreduce beside it."""
-    return [Ringmaster(ranks, "auto", "chosen by itself", *flags, operation=operation, name=f"out-of-place-{operation}", place="out_of_place")
-            for operation, flags in (("allreduce", ()), ("ordered-sum", ("--shards", str(shards))))]
+    """The ordered sum of so many shards."""
+    return [OrderedSum(ranks, "--shards", str(shards))]
 
 
 def bare_sockets(ranks):

@@ -5,6 +5,8 @@ import pathlib
 import re
 import statistics
 
+import contenders
+
 # What is asked of ours, as the better peer's time over ours.
 FROM_1K, BELOW_1K, MEAN, RESNET50 = 1.0, 1 / 1.5, 1.5, 2.0
 TCP_FROM_1M, TCP_AT_1K = 1.2, 1 / 0.6
@@ -20,7 +22,7 @@ def machine():
 
 def best(results, peer, size):
     """(microseconds, algorithm) of a peer at a size: the algorithm with the smallest median, or None."""
-    found = [(statistics.median(one["us"][size]), one["algorithm"]) for one in results["samples"] if one["peer"] == peer and size in one["us"]]
+    found = [(statistics.median(one["values"][size]), one["algorithm"]) for one in results["samples"] if one["peer"] == peer and size in one["values"]]
     return min(found, default=None)
 
 
@@ -58,12 +60,17 @@ def is_aligned(ranks, shards):
 def rows(results):
     for size in results["sizes"]:
         auto, tcp, sockets = (best(results, name, size) for name in ("ringmaster-auto", "ringmaster-tcp", "sockets"))
-        ordered, beside = (best(results, f"out-of-place-{name}", size) for name in ("ordered-sum", "allreduce"))
         gloo, mpi = best(results, "gloo", size), best(results, "mpi", size)
         better = min(filter(None, (gloo, mpi)), default=None)
         yield {"size": size, "auto": auto, "tcp": tcp, "gloo": gloo, "mpi": mpi, "sockets": sockets,
                "ratio": better[0] / auto[0] if better else None, "tcp_ratio": gloo[0] / tcp[0] if gloo else None,
-               "ordered_share": ordered[0] / beside[0]}
+               "ordered_share": ordered_share(results, size)}
+
+
+def ordered_share(results, size):
+    """The ordered sum's time as a part of that of the allreduce that the same ranks make in turns with it."""
+    return best(results, contenders.SHARE, size)[0]
+
 
 
 def taken_on(results):
@@ -76,10 +83,9 @@ def of_ordered_sum(results):
     ranks, shards = results["ranks"], results["shards"]
     aligned = is_aligned(ranks, shards)
     lines = [f"{shards} shards among {ranks} ranks, {'' if aligned else 'not '}aligned, on {taken_on(results)}.", "",
-             "| size | allreduce, µs | ordered sum, µs | ordered sum / allreduce |", "|---|---|---|---|"]
+             "| size | ordered sum / allreduce |", "|---|---|"]
     for size in results["sizes"]:
-        ordered, beside = (best(results, f"out-of-place-{name}", size)[0] for name in ("ordered-sum", "allreduce"))
-        lines.append(f"| {name_of(size)} | {micros(beside)} | {micros(ordered)} | {share(ordered / beside, ORDERED if aligned else UNALIGNED)} |")
+        lines.append(f"| {name_of(size)} | {share(ordered_share(results, size), ORDERED if aligned else UNALIGNED)} |")
     return "\n".join(lines) + "\n"
 
 

@@ -5,15 +5,15 @@ import sys
 import unittest
 
 sys.path[:0] = [str(pathlib.Path(__file__).resolve().parent), str(pathlib.Path(__file__).resolve().parents[2] / "support")]
+import contenders  # noqa: E402
 import table  # noqa: E402
 from testing import main  # noqa: E402
 
 SIZE = 1 << 20
 
 
-def sums(ranks, shards, ordered_us):
-    samples = [{"peer": f"out-of-place-{name}", "algorithm": "chosen by itself", "us": {SIZE: [us]}}
-               for name, us in (("allreduce", 100), ("ordered-sum", ordered_us))]
+def sums(ranks, shards, share):
+    samples = [{"peer": contenders.SHARE, "algorithm": "chosen by itself", "values": {SIZE: [share]}}]
     return {"ranks": ranks, "shards": shards, "machine": "a machine", "turns": 2, "left_out": 0, "sizes": [SIZE], "samples": samples}
 
 
@@ -22,12 +22,12 @@ class OrderedSums(unittest.TestCase):
         return table.of_ordered_sum(sums(*results)).splitlines()[-1].split("|")[-2].strip()
 
     def test_shards_that_are_not_aligned_may_take_60_percent_longer(self):
-        self.assertEqual(self.last_cell(3, 8, 160), "1.60")
-        self.assertEqual(self.last_cell(3, 8, 161), "**1.61** (asked: 1.6)")
+        self.assertEqual(self.last_cell(3, 8, 1.6), "1.60")
+        self.assertEqual(self.last_cell(3, 8, 1.61), "**1.61** (asked: 1.6)")
 
     def test_aligned_shards_may_take_10_percent_longer(self):
-        self.assertEqual(self.last_cell(3, 12, 110), "1.10")
-        self.assertEqual(self.last_cell(3, 12, 111), "**1.11** (asked: 1.1)")
+        self.assertEqual(self.last_cell(3, 12, 1.1), "1.10")
+        self.assertEqual(self.last_cell(3, 12, 1.11), "**1.11** (asked: 1.1)")
 
     def test_shards_are_aligned_where_each_rank_has_the_same_power_of_two(self):
         self.assertTrue(table.is_aligned(3, 12))
@@ -36,7 +36,7 @@ class OrderedSums(unittest.TestCase):
         self.assertFalse(table.is_aligned(3, 9))
 
     def test_the_table_says_what_was_measured(self):
-        self.assertTrue(table.of_ordered_sum(sums(3, 8, 150)).startswith("8 shards among 3 ranks, not aligned, on a machine; medians of turns: 2."))
+        self.assertTrue(table.of_ordered_sum(sums(3, 8, 1.5)).startswith("8 shards among 3 ranks, not aligned, on a machine; medians of turns: 2."))
 
 
 class Hosts(unittest.TestCase):
