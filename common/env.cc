@@ -64,7 +64,7 @@ constexpr std::array kVariables = {
     Variable{"RINGMASTER_DEBUG_LOCAL_STREAMS", Type::kBoolean, "false", Audience::kDebug,
              "Keys random numbers by the place on the worker instead of the sample stream."},
     Variable{"RINGMASTER_FORCE_KERNELS", Type::kString, "", Audience::kDebug,
-             "Uses only kernels of this kind: reference or onednn.", "fastest|reference|onednn"},
+             "Uses only kernels of this kind.", "fastest|reference|onednn"},
     Variable{contract::kEnvGraceSeconds, Type::kInteger, "25", Audience::kInternal,
              "Seconds that a launcher's program has between SIGTERM and SIGKILL; less than the "
              "pod's own grace period."},
@@ -77,8 +77,7 @@ constexpr std::array kVariables = {
         contract::kEnvLifelineFd, Type::kInteger, "-1", Audience::kInternal,
         "Descriptor whose end of file tells a launcher that the program that started it is gone."},
     Variable{"RINGMASTER_LOG", Type::kString, "info", Audience::kUser,
-             "Least level that is logged: debug, info, warning, error.",
-             "debug|info|warning|error"},
+             "Least level that is logged.", "debug|info|warning|error"},
     Variable{contract::kEnvNamespace, Type::kString, "default", Audience::kInternal,
              "Namespace of the job."},
     Variable{

@@ -101,14 +101,9 @@ double DirectHalf(const Costs& c, double gamma) {
   return link.alpha + (others - 1) * link.overhead + bytes * link.beta + others * part * gamma;
 }
 
-// Each rank sends all it has to each other, as above, and combines everything.
+// As if what each rank sends to each other, which is all it has, were the part of a longer array.
 double OneShot(const Costs& c) {
-  const int others = c.world() - 1;
-  const LinkCost link = c.Worst();
-  double bytes = others * c.bytes;
-  if (c.spans_nodes()) bytes = (c.world() - c.shape.per_node()) * c.bytes * c.shape.per_node();
-  return link.alpha + (others - 1) * link.overhead + bytes * link.beta +
-         others * c.Combined(c.bytes);
+  return DirectHalf({c.model, c.shape, c.bytes * c.world(), c.segment}, c.model.gamma);
 }
 
 // The root has log2(W) children, to which all bytes go one after another; the farthest is as many

@@ -29,7 +29,6 @@ struct Message {
   double arrival = 0;
 };
 
-// A posted receive; a combining one has `combining.mine`.
 }  // namespace
 
 class SimulatedNetwork::RankTransport final : public Transport {
