@@ -20,15 +20,21 @@ bool AwaitReadable(int fd) {
   return ::poll(&entry, 1, kPatienceMilliseconds) > 0;
 }
 
-[[noreturn]] void Execute(const std::vector<std::string>& command, const std::vector<int>& inherit,
-                          char** environment, int output) {
+std::vector<char*> Pointers(const std::vector<std::string>& lines) {
+  std::vector<char*> pointers;
+  for (const std::string& line : lines) pointers.push_back(const_cast<char*>(line.c_str()));
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+// Only async-signal-safe calls: another thread of the parent may have held any lock, the
+// allocator's too (AddressSanitizer's does not let go of it in a child).
+[[noreturn]] void Execute(char* const* arguments, char* const* environment,
+                          const std::vector<int>& inherit, int output) {
   ::setpgid(0, 0);
   ::dup2(output, STDOUT_FILENO);
   for (const int fd : inherit) ::fcntl(fd, F_SETFD, 0);
-  std::vector<char*> arguments;
-  for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
-  arguments.push_back(nullptr);
-  ::execvpe(arguments[0], arguments.data(), environment);
+  ::execvpe(arguments[0], arguments, environment);
   ::_exit(127);
 }
 
@@ -47,11 +53,10 @@ Process::Process(const std::vector<std::string>& command,
     std::erase_if(lines, [&](const std::string& line) { return line.starts_with(name + "="); });
     lines.push_back(name + "=" + value);
   }
-  std::vector<char*> pointers;
-  for (const std::string& line : lines) pointers.push_back(const_cast<char*>(line.c_str()));
-  pointers.push_back(nullptr);
+  const std::vector<char*> arguments = Pointers(command);
+  const std::vector<char*> variables = Pointers(lines);
   pid_ = ::fork();
-  if (pid_ == 0) Execute(command, inherit, pointers.data(), write.get());
+  if (pid_ == 0) Execute(arguments.data(), variables.data(), inherit, write.get());
   ::setpgid(pid_, pid_);
 }
 
