@@ -40,7 +40,8 @@ std::optional<int64_t> LeftInGroup(const std::string& root, const GroupFiles& fi
   int64_t of_files = 0;
   for (const char* word : {files.inactive, files.active})
     of_files += NumberBehind(word, root + files.statistics).value_or(0);
-  return std::max<int64_t>(0, *limit - *usage + of_files);
+  // A kernel that counts in batches may say that more of them are there than all that is used.
+  return std::max<int64_t>(0, *limit - std::max<int64_t>(0, *usage - of_files));
 }
 
 }  // namespace

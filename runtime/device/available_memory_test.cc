@@ -54,6 +54,15 @@ TEST_F(AvailableMemoryTest, KnowsTheFirstVersionOfControlGroups) {
   EXPECT_EQ(Available(), 0);
 }
 
+// As the group of all processes, whose limit is the largest number, says it while it counts anew.
+TEST_F(AvailableMemoryTest, TakesNoHarmFromMorePagesOfFilesThanAreUsed) {
+  MachineHas(1000);
+  Write("/sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
+  Write("/sys/fs/cgroup/memory/memory.usage_in_bytes", "100000\n");
+  Write("/sys/fs/cgroup/memory/memory.stat", "total_inactive_file 140000\n");
+  EXPECT_EQ(Available(), 1000 * 1024);
+}
+
 TEST_F(AvailableMemoryTest, IsUnknownWhereTheSystemDoesNotSay) {
   EXPECT_EQ(Available(), std::nullopt);
 }
