@@ -1,6 +1,12 @@
-// A valid manifest for the tests of this folder.
+// A valid manifest for the tests of this folder, and what is wrong with one.
 #ifndef RINGMASTER_OPERATOR_API_TESTING_H_
 #define RINGMASTER_OPERATOR_API_TESTING_H_
+
+#include <string>
+#include <vector>
+
+#include "operator/api/parse.h"
+#include "operator/api/validation.h"
 
 namespace ringmaster::api {
 
@@ -24,6 +30,17 @@ spec:
   checkpoint:
     everySteps: 50
 )";
+
+inline training::v1alpha1::TrainingJob Digits() {
+  return ParseManifest(kDigits, "job.yaml").value().job;
+}
+
+inline std::vector<std::string> ProblemLines(const training::v1alpha1::TrainingJob& job) {
+  std::vector<std::string> lines;
+  for (const schema::Problem& problem : Validate(job))
+    lines.push_back(problem.path + ": " + problem.message);
+  return lines;
+}
 
 }  // namespace ringmaster::api
 
