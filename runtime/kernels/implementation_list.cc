@@ -93,7 +93,7 @@ constexpr std::array kLines = {
     VectorThen("matmul", vector::MatMul, onednn::MatMul, reference::MatMul),
     VectorThen("max_over", vector::MaxOver, reference::MaxOver),
     VectorThen("max_over_grad", vector::MaxOverGrad, reference::MaxOverGrad),
-    VectorThen("max_pool2d", vector::MaxPool2d, onednn::MaxPool2d, reference::MaxPool2d),
+    VectorThen("max_pool2d", vector::MaxPool2d, reference::MaxPool2d),
     VectorThen("max_pool2d_grad", vector::MaxPool2dGrad, reference::MaxPool2dGrad),
     VectorThen("max_pool2d_taps", vector::MaxPool2dTaps, reference::MaxPool2dTaps),
     VectorThen("max_pool2d_taps_grad", vector::MaxPool2dTapsGrad, reference::MaxPool2dTapsGrad),

@@ -39,9 +39,10 @@ TEST(KernelTest, OurVectorKernelsAreTakenOnlyWhereTheFastestIsAskedFor) {
 }
 
 // What is no number must be seen in the loss, whichever kernel runs.
-TEST(KernelTest, ReluAndMaxPoolingLetPassWhatIsNoNumber) {
+TEST(KernelTest, ReluLetsPassWhatIsNoNumber) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
-  for (const Selection selection : {Selection::kFastest, Selection::kReference}) {
+  for (const Selection selection :
+       {Selection::kFastest, Selection::kOneDnn, Selection::kReference}) {
     const ValueSpec row{{4}, DType::kF32};
     const std::array<float, 4> x = {-1, nan, -0.0F, 2};
     std::array<float, 4> y{};
@@ -53,13 +54,40 @@ TEST(KernelTest, ReluAndMaxPoolingLetPassWhatIsNoNumber) {
     EXPECT_TRUE(std::isnan(y[1]));
     EXPECT_FALSE(std::signbit(y[2]));
     EXPECT_EQ(y[3], 2);
-    const ValueSpec image{{1, 1, 2, 2}, DType::kF32}, pooled{{1, 1, 1, 1}, DType::kF32};
-    const Attributes halves{{"window", std::vector<int64_t>{2, 2}},
-                            {"stride", std::vector<int64_t>{2, 2}},
-                            {"padding", std::vector<int64_t>{0, 0}}};
-    Prepare({"max_pool2d", halves, {&image, 1}, {&pooled, 1}}, selection)
-        ->Run({inputs, outputs, nullptr, nullptr});
-    EXPECT_TRUE(std::isnan(y[0]));
+  }
+}
+
+TEST(KernelTest, MaxPoolingLetsPassWhatIsNoNumberWhereverItLiesInAWindow) {
+  struct Pooling {
+    int64_t side, window, stride, padding, pooled;
+  };
+  for (const Selection selection :
+       {Selection::kFastest, Selection::kOneDnn, Selection::kReference}) {
+    for (const Pooling p : {Pooling{2, 2, 2, 0, 1},
+                            {3, 2, 2, 0, 1},
+                            {3, 3, 1, 0, 1},
+                            {4, 3, 2, 1, 2},
+                            {40, 3, 2, 1, 20},
+                            {40, 5, 1, 0, 36}}) {
+      const ValueSpec image{{1, 1, p.side, p.side}, DType::kF32};
+      const ValueSpec pooled{{1, 1, p.pooled, p.pooled}, DType::kF32};
+      const Attributes attributes{{"window", std::vector<int64_t>{p.window, p.window}},
+                                  {"stride", std::vector<int64_t>{p.stride, p.stride}},
+                                  {"padding", std::vector<int64_t>{p.padding, p.padding}}};
+      const auto pool = Prepare({"max_pool2d", attributes, {&image, 1}, {&pooled, 1}}, selection);
+      const auto scratch = std::vector<std::byte>(pool->scratch_bytes());
+      for (int64_t at = 0; at < p.window * p.window; ++at) {
+        const int64_t row = at / p.window - p.padding, column = at % p.window - p.padding;
+        if (row < 0 || column < 0) continue;
+        std::vector<float> x(static_cast<size_t>(p.side * p.side), -1), y(1600);
+        x[static_cast<size_t>(row * p.side + column)] = std::numeric_limits<float>::quiet_NaN();
+        const void* inputs[] = {x.data()};
+        void* outputs[] = {y.data()};
+        pool->Run({inputs, outputs, const_cast<std::byte*>(scratch.data()), nullptr});
+        EXPECT_TRUE(std::isnan(y[0])) << y[0] << " by " << pool->name() << " over " << p.window
+                                      << " by " << p.window << " of " << p.side << ", at " << at;
+      }
+    }
   }
 }
 

@@ -22,7 +22,6 @@ std::unique_ptr<Primitive> GeluGrad(const NodeSpec& node);
 std::unique_ptr<Primitive> Linear(const NodeSpec& node);
 std::unique_ptr<Primitive> LinearGelu(const NodeSpec& node);
 std::unique_ptr<Primitive> MatMul(const NodeSpec& node);
-std::unique_ptr<Primitive> MaxPool2d(const NodeSpec& node);
 std::unique_ptr<Primitive> Reorder(const NodeSpec& node);
 std::unique_ptr<Primitive> Sigmoid(const NodeSpec& node);
 std::unique_ptr<Primitive> SigmoidGrad(const NodeSpec& node);

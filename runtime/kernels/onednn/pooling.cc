@@ -8,9 +8,7 @@ using dnnl::algorithm;
 using dnnl::memory;
 using dnnl::prop_kind;
 
-// forward_inference, because max pooling in training mode would want to keep a workspace of
-// oneDNN's own: our gradient finds the largest element again, or reads where it was, from a pooling
-// of ours.
+// Means alone: its max pooling loses what is no number.
 dnnl::pooling_forward::primitive_desc ForwardDesc(algorithm kind, const memory::desc& x,
                                                   const memory::desc& y,
                                                   const Attributes& attributes) {
@@ -33,24 +31,16 @@ algorithm AverageOf(const NodeSpec& node) {
                                                    : algorithm::pooling_avg_exclude_padding;
 }
 
-std::unique_ptr<Primitive> Forward(const NodeSpec& node, algorithm kind) {
+}  // namespace
+
+std::unique_ptr<Primitive> AvgPool2d(const NodeSpec& node) {
   return Build(node, [&](Program& p) {
     const memory::desc x = Stored(node.inputs[0]),
                        y = StoredBeside(node.outputs[0], node.inputs[0]);
     const int src = p.Input(0, x), dst = p.Output(0, y);
-    p.Compute<dnnl::pooling_forward>(ForwardDesc(kind, x, y, node.attributes),
+    p.Compute<dnnl::pooling_forward>(ForwardDesc(AverageOf(node), x, y, node.attributes),
                                      {{DNNL_ARG_SRC, src}, {DNNL_ARG_DST, dst}});
   });
-}
-
-}  // namespace
-
-std::unique_ptr<Primitive> MaxPool2d(const NodeSpec& node) {
-  return Forward(node, algorithm::pooling_max);
-}
-
-std::unique_ptr<Primitive> AvgPool2d(const NodeSpec& node) {
-  return Forward(node, AverageOf(node));
 }
 
 std::unique_ptr<Primitive> AvgPool2dGrad(const NodeSpec& node) {

@@ -17,6 +17,7 @@ std::unique_ptr<Primitive> BatchNormAgainOfBlocks(const NodeSpec& node);
 std::unique_ptr<Primitive> BatchNormGradOfBlocks(const NodeSpec& node);
 std::unique_ptr<Primitive> BatchNormSumsOfBlocks(const NodeSpec& node);
 std::unique_ptr<Primitive> BatchNormSynchronisedGradOfBlocks(const NodeSpec& node);
+std::unique_ptr<Primitive> MaxPool2dOfBlocks(const NodeSpec& node);
 std::unique_ptr<Primitive> MaxPool2dGradOfBlocks(const NodeSpec& node);
 std::unique_ptr<Primitive> MaxPool2dTapsOfBlocks(const NodeSpec& node);
 std::unique_ptr<Primitive> MaxPool2dTapsGradOfBlocks(const NodeSpec& node);

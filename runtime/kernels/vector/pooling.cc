@@ -1,5 +1,7 @@
 // Max pooling over windows of 2 x 2 that neither overlap nor leave the image, as nearly all are,
 // and the gradient of that over windows of 3 x 3, two apart.
+#include "runtime/kernels/vector/pooling.h"
+
 #include <algorithm>
 #include <array>
 #include <immintrin.h>
@@ -82,16 +84,6 @@ class FewWindows {
  private:
   Part all_, low_, high_;
 };
-
-// Where the second is to be taken: it is larger, or no number where the first is one.
-inline __m256 SecondIsLarger(__m256 first, __m256 second) {
-  return _mm256_and_ps(_mm256_cmp_ps(second, first, _CMP_NLE_UQ),
-                       _mm256_cmp_ps(first, first, _CMP_ORD_Q));
-}
-
-inline __m256 Larger(__m256 first, __m256 second) {
-  return _mm256_blendv_ps(first, second, SecondIsLarger(first, second));
-}
 
 // Two rows of the input and one of the output at a time; rows of all planes follow one another.
 class TwoByTwo : public VectorPrimitive {
@@ -189,18 +181,8 @@ class OverlappingMaxPoolGradKernel : public VectorPrimitive {
  public:
   explicit OverlappingMaxPoolGradKernel(const NodeSpec& node)
       : planes_(node.inputs[0].shape.Product(0, 2)),
-        window_(
-            MakeWindow(node.inputs[0].shape, node.inputs[1].shape, kSide, kSide, node.attributes)) {
-    // Outputs whose columns all lie inside.
-    const Axis& w = window_.w;
-    const auto inside = [&](int64_t o) {
-      return w.InputAt(o, 0) >= 0 && w.InputAt(o, kSide - 1) < w.in;
-    };
-    while (first_ < w.out && !inside(first_)) ++first_;
-    end_ = first_;
-    while (end_ < w.out && inside(end_)) ++end_;
-    if (end_ - first_ < kLane) end_ = first_;
-  }
+        window_(MakeWindow(node.inputs[0].shape, node.inputs[1].shape, kSide, kSide,
+                           node.attributes)) {}
 
   void Run(const Arguments& a) override {
     const int64_t in = window_.h.in * window_.w.in, out = window_.h.out * window_.w.out;
@@ -219,10 +201,10 @@ class OverlappingMaxPoolGradKernel : public VectorPrimitive {
 
   void RunRow(int64_t row, const float* x, const float* dy, float* dx) const {
     int64_t place = 0;
-    for (; place < first_; ++place) One(row, place, x, dy, dx);
+    for (; place < eights_.begin; ++place) One(row, place, x, dy, dx);
     // The last eight may begin among those that are done.
-    for (; place < end_; place = std::min(place + kLane, end_))
-      Eight(row, std::min(place, end_ - kLane), place, x, dy, dx);
+    for (; place < eights_.end; place = std::min(place + kLane, eights_.end))
+      Eight(row, std::min(place, eights_.end - kLane), place, x, dy, dx);
     for (; place < window_.w.out; ++place) One(row, place, x, dy, dx);
   }
 
@@ -275,14 +257,16 @@ class OverlappingMaxPoolGradKernel : public VectorPrimitive {
 
   const int64_t planes_;
   const Window window_;
-  int64_t first_ = 0, end_ = 0;  // outputs that are taken eight at a time
+  const Range eights_ = Eights(window_.w);
 };
 
 }  // namespace
 
 std::unique_ptr<Primitive> MaxPool2d(const NodeSpec& node) {
-  if (!Fits(node) || !IsTwoByTwo(node.attributes, node.inputs[0].shape)) return nullptr;
-  return std::make_unique<MaxPoolKernel>(node);
+  if (!Fits(node)) return MaxPool2dOfBlocks(node);
+  if (IsTwoByTwo(node.attributes, node.inputs[0].shape))
+    return std::make_unique<MaxPoolKernel>(node);
+  return MaxPool2dOfRows(node);
 }
 
 std::unique_ptr<Primitive> MaxPool2dGrad(const NodeSpec& node) {

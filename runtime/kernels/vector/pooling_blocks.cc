@@ -6,6 +6,7 @@
 
 #include "runtime/kernels/vector/blocks.h"
 #include "runtime/kernels/vector/lanes.h"
+#include "runtime/kernels/vector/pooling.h"
 #include "runtime/kernels/window.h"
 
 #pragma GCC target("avx2,fma")
@@ -20,7 +21,7 @@ struct Largest {
   __m256i tap;
 };
 
-// What the three kernels share: windows over an image, whose results are another.
+// What the kernels share: windows over an image, whose results are another.
 class MaxPoolOfBlocks : public VectorPrimitive {
  protected:
   MaxPoolOfBlocks(const tensor::ValueSpec& image, const tensor::ValueSpec& result,
@@ -51,6 +52,17 @@ class MaxPoolOfBlocks : public VectorPrimitive {
     }
   }
 
+  // The value alone.
+  __m256 LargestValueOf(int64_t row, int64_t column, const float* x) const {
+    const Range rows = window_.h.Taps(row), columns = window_.w.Taps(column);
+    __m256 found = _mm256_loadu_ps(x + At(row, column, rows.begin, columns.begin));
+    for (int64_t i = rows.begin; i < rows.end; ++i) {
+      for (int64_t j = columns.begin; j < columns.end; ++j)
+        found = Larger(found, _mm256_loadu_ps(x + At(row, column, i, j)));
+    }
+    return found;
+  }
+
   Largest LargestOf(int64_t row, int64_t column, const float* x) const {
     const Range rows = window_.h.Taps(row), columns = window_.w.Taps(column);
     const auto tap = [&](int64_t i, int64_t j) {
@@ -61,9 +73,7 @@ class MaxPoolOfBlocks : public VectorPrimitive {
     for (int64_t i = rows.begin; i < rows.end; ++i) {
       for (int64_t j = columns.begin; j < columns.end; ++j) {
         const __m256 value = _mm256_loadu_ps(x + At(row, column, i, j));
-        // Larger, or no number where the largest so far is one.
-        const __m256 takes = _mm256_and_ps(_mm256_cmp_ps(value, found.value, _CMP_NLE_UQ),
-                                           _mm256_cmp_ps(found.value, found.value, _CMP_ORD_Q));
+        const __m256 takes = SecondIsLarger(found.value, value);
         found.value = _mm256_blendv_ps(found.value, value, takes);
         found.tap = _mm256_blendv_epi8(found.tap, tap(i, j), _mm256_castps_si256(takes));
       }
@@ -105,6 +115,23 @@ class MaxPoolOfBlocks : public VectorPrimitive {
   const LaneWalk image_, result_;
   Window window_;
   bool tiles_;
+};
+
+// (x) -> y
+class MaxPoolKernel : public MaxPoolOfBlocks {
+ public:
+  explicit MaxPoolKernel(const NodeSpec& node)
+      : MaxPoolOfBlocks(node.inputs[0], node.outputs[0], node.attributes) {}
+
+  void Run(const Arguments& a) override {
+    ForPlanes([&](int64_t image, int64_t result) {
+      const float* x = a.in<float>(0) + image;
+      float* y = a.out<float>(0) + result;
+      ForWindows([&](int64_t row, int64_t column, int64_t at) {
+        _mm256_storeu_ps(y + at, LargestValueOf(row, column, x));
+      });
+    });
+  }
 };
 
 // (x, dy) -> dx: the first of the largest, in row order, gets it all.
@@ -175,6 +202,15 @@ class MaxPoolTapsGradKernel : public MaxPoolOfBlocks {
 };
 
 }  // namespace
+
+std::unique_ptr<Primitive> MaxPool2dOfBlocks(const NodeSpec& node) {
+  // An image of a single pixel lies alike in all layouts.
+  tensor::ValueSpec result = node.outputs[0];
+  if (result.shape.Product(2, 4) == 1) result.layout = node.inputs[0].layout;
+  const NodeSpec alike{node.op, node.attributes, node.inputs, {&result, 1}};
+  if (!LiesInBlocks(alike)) return nullptr;
+  return std::make_unique<MaxPoolKernel>(alike);
+}
 
 std::unique_ptr<Primitive> MaxPool2dGradOfBlocks(const NodeSpec& node) {
   if (!LiesInBlocks(node)) return nullptr;

@@ -1,5 +1,6 @@
-// Max pooling over images in blocks: windows that leave the image, that share pixels and that tile
-// it, ties and what is no number, beside the reference kernels over the same images in rows.
+// Max pooling over images in rows and in blocks: windows that leave the image, that share pixels
+// and that tile it, ties and what is no number, beside the reference kernels over the same images
+// in rows.
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -28,15 +29,14 @@ struct Pooling {
 };
 
 const std::vector<Pooling> kPoolings = {
-    {2, 2, 0, {2, 16, 4, 6}, {2, 16, 2, 3}},
-    {2, 2, 0, {1, 32, 5, 7}, {1, 32, 2, 3}},
-    {3, 2, 1, {2, 16, 7, 9}, {2, 16, 4, 5}},
-    {3, 1, 1, {1, 16, 4, 4}, {1, 16, 4, 4}},
-    {2, 3, 0, {1, 16, 8, 8}, {1, 16, 3, 3}},
+    {2, 2, 0, {2, 16, 4, 6}, {2, 16, 2, 3}},     {2, 2, 0, {1, 32, 5, 7}, {1, 32, 2, 3}},
+    {3, 2, 1, {2, 16, 7, 9}, {2, 16, 4, 5}},     {3, 1, 1, {1, 16, 4, 4}, {1, 16, 4, 4}},
+    {2, 3, 0, {1, 16, 8, 8}, {1, 16, 3, 3}},     {3, 2, 1, {1, 16, 9, 41}, {1, 16, 5, 21}},
+    {5, 1, 0, {1, 16, 6, 21}, {1, 16, 2, 17}},   {7, 7, 0, {2, 16, 7, 7}, {2, 16, 1, 1}},
     {16, 16, 0, {1, 16, 16, 32}, {1, 16, 1, 2}},  // a byte numbers the last of its places
 };
 
-class PoolingBlocksTest : public ::testing::Test {
+class PoolingTest : public ::testing::Test {
  protected:
   void SetUp() override {
     if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma"))
@@ -58,6 +58,21 @@ class PoolingBlocksTest : public ::testing::Test {
     std::vector<float> values(static_cast<size_t>(shape.elements()));
     for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i % 97) + 1;
     return values;
+  }
+
+  static std::vector<float> Pooled(const Pooling& p, Layout layout, Selection selection,
+                                   Layout of_result) {
+    const std::vector<int64_t> window(2, p.window), stride(2, p.stride), padding(2, p.padding);
+    const Attributes pool{{"window", window}, {"stride", stride}, {"padding", padding}};
+    const ValueSpec image{p.image, DType::kF32, layout}, result{p.result, DType::kF32, of_result};
+    const std::vector<float> x = Relaid(Image(p.image), p.image, layout, true);
+    std::vector<float> y(static_cast<size_t>(p.result.elements()), 5);
+    const auto primitive = Prepare({"max_pool2d", pool, {&image, 1}, {&result, 1}}, selection);
+    EXPECT_EQ(primitive->name().starts_with("vector/"), selection == Selection::kFastest);
+    const void* inputs[] = {x.data()};
+    void* outputs[] = {y.data()};
+    primitive->Run({inputs, outputs, nullptr, nullptr});
+    return Relaid(y, p.result, of_result, false);
   }
 
   // The image's gradient as the pooling's taps have it, or as the image itself has.
@@ -103,9 +118,22 @@ void ExpectSame(const std::vector<float>& a, const std::vector<float>& b) {
   }
 }
 
-TEST_F(PoolingBlocksTest, ResultsAndGradientsAreTheReferences) {
+TEST_F(PoolingTest, ResultsAreTheReferencesInEachLayout) {
   for (const Pooling& p : kPoolings) {
-    SCOPED_TRACE(testing::Message()
+    SCOPED_TRACE(::testing::Message()
+                 << p.window << " by " << p.window << ", " << p.stride << " apart");
+    const auto expected = Pooled(p, Layout::kRowMajor, Selection::kReference, Layout::kRowMajor);
+    for (const Layout layout : {Layout::kRowMajor, Layout::kBlocks8, Layout::kBlocks16}) {
+      ExpectSame(Pooled(p, layout, Selection::kFastest, layout), expected);
+      if (p.result.Product(2, 4) == 1)  // one pixel lies alike everywhere
+        ExpectSame(Pooled(p, layout, Selection::kFastest, Layout::kRowMajor), expected);
+    }
+  }
+}
+
+TEST_F(PoolingTest, ResultsWithTapsAndGradientsAreTheReferences) {
+  for (const Pooling& p : kPoolings) {
+    SCOPED_TRACE(::testing::Message()
                  << p.window << " by " << p.window << ", " << p.stride << " apart");
     std::vector<float> expected_y, y;
     const auto expected =
