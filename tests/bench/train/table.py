@@ -7,6 +7,7 @@ import re
 ASKED = {"mlp": (15, 60e-6), "lenet": (3, None), "lenet-bn": (3, None), "alexnet": (1.3, None), "vgg-16": (1.3, None), "resnet-50": (1.3, None),
          "densenet-121": (1.3, None), "gpt-2": (1.2, None)}
 MEMORY = 0.7
+READY = {"resnet-50": 2}  # seconds from the configuration to the first step
 # Of the rate that the network's convolutions and matrix products alone reach; and the share of it that is enough where it is less than ASKED.
 SHARE = {"resnet-50": 0.75}
 ENOUGH = {"alexnet": 0.9, "vgg-16": 0.9, "resnet-50": 0.9, "densenet-121": 0.9}
@@ -23,8 +24,8 @@ def machine():
 def markdown(results):
     version = next((found["version"] for case in results["cases"] for found in case["verified"].values()), "none")
     lines = [f"{results['machine']}, {results['threads']} threads; f32; PyTorch {version}; medians of the turns.", "",
-             "| network, batch | turns | Ringmaster | | of its arithmetic's rate | eager | channels-last | compile | ours / best of PyTorch | peak memory, ours / PyTorch |",
-             "|---|---|---|---|---|---|---|---|---|---|"]
+             "| network, batch | turns | Ringmaster | | ready after | of its arithmetic's rate | eager | channels-last | compile | ours / best of PyTorch | peak memory, ours / PyTorch |",
+             "|---|---|---|---|---|---|---|---|---|---|---|"]
     lines += [row(case) for case in results["cases"]]
     lines += ["", "First loss, largest difference of a gradient (of its largest element), and of the losses of some steps, from PyTorch's eager mode: " +
               "; ".join(f"{case['network']} {found['loss']:.1e}, {found['gradient']:.1e}, {found['losses']:.1e} in {case['steps']} steps" + exactness(found)
@@ -49,7 +50,9 @@ def row(case):
     memory = peaks["ringmaster"] / min(peaks[name] for name in peers) if peers else None
     share = case["batch"] / ours / case["limit"] if "limit" in case else None
     least = SHARE.get(case["network"])
+    ready, soon = case["ready_seconds"], READY.get(case["network"])
     cells = [f"{case['network']}, {case['batch']}", str(case["rounds"]), rate(case, ours), mark(duration(ours), longest is None or ours <= longest, longest and duration(longest)),
+             mark(duration(ready), soon is None or ready <= soon, soon and duration(soon)),
              mark(f"{share:.0%}", least is None or share >= least, least and f"{least:.0%}") if share else "–"]
     cells += [rate(case, peers.get(mode)) for mode in ("eager", "channels-last", "compile")]
     enough = ENOUGH.get(case["network"]) if share else None
