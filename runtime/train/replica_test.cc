@@ -103,5 +103,26 @@ TEST_F(ReplicaTest, SchedulesGoOnWhileStepsAreLeftOut) {
   EXPECT_NE(early.WeightsDigest(), New().WeightsDigest());
 }
 
+TEST_F(ReplicaTest, TheScheduleScalesTheWeightDecayOfEachStep) {
+  using training::v1alpha1::Schedule;
+  const Schedule plain, twice{.weight_decay = {{.epoch = 0, .factor = 2}}};
+  // From the first of the job's steps on.
+  const Schedule falls{.collapse = {{.steps = 13, .weight_decay_factor = 1}}};
+  const Schedule falls_with_twice{.collapse = {{.steps = 13, .weight_decay_factor = 2}}};
+  const auto trained = [this](const Schedule& schedule, double decay) {
+    Optimizer sgd;
+    sgd.sgd.emplace() = {.learning_rate = 0.5, .weight_decay = decay};
+    job_.config.trainer.schedule = schedule;
+    Use(sgd);
+    Replica replica = New();
+    Train(replica, {1, 2, 3});
+    return replica.WeightsDigest();
+  };
+  EXPECT_EQ(trained(twice, 0.125), trained(plain, 0.25));
+  EXPECT_NE(trained(twice, 0.125), trained(plain, 0.125));
+  EXPECT_EQ(trained(falls_with_twice, 0.125), trained(falls, 0.25));
+  EXPECT_NE(trained(falls_with_twice, 0.125), trained(falls, 0.125));
+}
+
 }  // namespace
 }  // namespace ringmaster::train
