@@ -118,7 +118,8 @@ absl::Status RoundRunner::Restore() {
 }
 
 absl::Status RoundRunner::PrepareSteps() {
-  if (context_.workload.synchronises()) context_.evaluator.Release();  // memory is counted anew
+  // Memory is counted anew.
+  if (context_.workload.synchronises() || round_.shards == 0) context_.evaluator.Release();
   auto steps = StepRunner::Create({.workload = context_.workload,
                                    .replica = context_.replica,
                                    .shards = context_.shards,

@@ -35,6 +35,16 @@ absl::Status ShardRunner::PrepareTogether(
   return fits;
 }
 
+absl::Status ShardRunner::PrepareShare(
+    int64_t samples, const std::function<std::optional<int64_t>()>& available_memory) {
+  if (samples == share_) return absl::OkStatus();
+  programs_.clear();
+  const absl::Status fits = workload_.CheckShare(kernels_, samples, available_memory());
+  MakePrograms(1);
+  share_ = fits.ok() ? samples : 0;
+  return fits;
+}
+
 absl::StatusOr<bool> ShardRunner::AdvanceAll() {
   sums_.clear();
   own_.clear();

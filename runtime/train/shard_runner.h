@@ -45,6 +45,11 @@ class ShardRunner {
   absl::Status PrepareTogether(int shards,
                                const std::function<std::optional<int64_t>()>& available_memory);
 
+  // Has Run compute a share of so many samples from now on, of a batch that is not cut into shards.
+  // Where it is another size than the last, as PrepareTogether; errors are Workload::CheckShare's.
+  absl::Status PrepareShare(int64_t samples,
+                            const std::function<std::optional<int64_t>()>& available_memory);
+
   // Computes as many shards, rows `ranges`, side by side. `add` is called wherever they wait; every
   // rank of the round does so alike. The results are this object's memory, in the order of
   // `ranges`, until the next run. Errors of `add` are passed on, the others are this rank's own.
@@ -70,6 +75,7 @@ class ShardRunner {
   const kernels::Selection kernels_;
   const std::span<float> weights_;
   std::vector<std::unique_ptr<ShardProgram>> programs_;  // as many as are computed together
+  int64_t share_ = 0;                                    // what PrepareShare has found room for
   // What each of them waits for, and what it adds there.
   std::vector<graph::ShardSum> sums_;
   std::vector<std::span<const double>> own_;

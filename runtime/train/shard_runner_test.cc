@@ -96,5 +96,26 @@ TEST_F(ShardRunnerTest, ShardsOfAllSizesShareTheMemoryOfTheLargest) {
   EXPECT_EQ(program.sizes(), 2U);
 }
 
+TEST_F(ShardRunnerTest, AsksForMemoryWhereAShareHasAnotherSizeThanTheLastOne) {
+  ShardRunner shards(workload_, job_.options.kernels, replica_->weights());
+  std::optional<int64_t> available;
+  int asked = 0;
+  const auto memory = [&] {
+    ++asked;
+    return available;
+  };
+  EXPECT_TRUE(shards.PrepareShare(8, memory).ok());
+  EXPECT_TRUE(shards.PrepareShare(8, memory).ok());
+  EXPECT_EQ(asked, 1);
+  EXPECT_TRUE(shards.PrepareShare(4, memory).ok());
+  EXPECT_EQ(asked, 2);
+  available = 1000;
+  EXPECT_EQ(shards.PrepareShare(6, memory).code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(shards.PrepareShare(4, memory).code(), absl::StatusCode::kResourceExhausted)
+      << "what there was room for is given back";
+  EXPECT_EQ(asked, 4);
+  EXPECT_TRUE(shards.Run({0, 8}, rows_, positions_, nullptr).ok());
+}
+
 }  // namespace
 }  // namespace ringmaster::train

@@ -58,10 +58,13 @@ absl::StatusOr<std::unique_ptr<StepRunner>> StepRunner::Create(
                                            .arrival_order = context.debug.arrival_order,
                                            .timeline = context.timeline},
                                           communicator, runner->total_.span()));
+  const collectives::ShardRange owned = runner->sum_->owned();
+  const auto memory = [] { return device::AvailableMemory(); };
   if (context.workload.synchronises()) {
-    const collectives::ShardRange owned = runner->sum_->owned();
-    RM_RETURN_IF_ERROR(context.shards.PrepareTogether(owned.end - owned.begin,
-                                                      [] { return device::AvailableMemory(); }));
+    RM_RETURN_IF_ERROR(context.shards.PrepareTogether(owned.end - owned.begin, memory));
+  } else if (shards == 0) {
+    RM_RETURN_IF_ERROR(
+        context.shards.PrepareShare(runner->sum_->RowsOf(owned.begin).size(), memory));
   }
   return runner;
 }

@@ -133,7 +133,7 @@ absl::Status Workload::CheckModel(kernels::Selection kernels,
         "spec.trainer.model.batchNorm: {} has no batch norm to synchronise; leave it out",
         layout_.name));
   }
-  RM_ASSIGN_OR_RETURN(const graph::Requirements step, StepRequirements(kernels, 1));
+  RM_ASSIGN_OR_RETURN(const graph::Requirements step, StepRequirements(layout_, kernels, 1));
   RM_RETURN_IF_ERROR(PlanEvaluation(kernels));
   if (available_memory) RM_RETURN_IF_ERROR(CheckMemory(step, *available_memory, advice));
   Sha256 hash;
@@ -146,13 +146,14 @@ absl::Status Workload::CheckModel(kernels::Selection kernels,
   return absl::OkStatus();
 }
 
-absl::StatusOr<graph::Requirements> Workload::StepRequirements(kernels::Selection kernels,
+absl::StatusOr<graph::Requirements> Workload::StepRequirements(const nn::Model& shard,
+                                                               kernels::Selection kernels,
                                                                int together) const {
-  auto step = graph::RequirementsOf(layout_.graph, StepOptions(kernels, together));
+  auto step = graph::RequirementsOf(shard.graph, StepOptions(kernels, together));
   if (!absl::IsResourceExhausted(step.status())) return step;
   return absl::ResourceExhaustedError(
       fmt::format("spec.trainer.stepMemoryBytes: {}, for {}; allow more, or {}",
-                  Message(step.status()), ShardsAtOnce(together, layout_.inputs.shape.dim(0)),
+                  Message(step.status()), ShardsAtOnce(together, shard.inputs.shape.dim(0)),
                   together == 1 ? "cut the batch into more shards (batch.shards)"
                                 : "give the job more workers"));
 }
@@ -174,21 +175,33 @@ absl::Status Workload::PlanEvaluation(kernels::Selection kernels) {
   return absl::OkStatus();
 }
 
-// Beside the weights and the sum, which are there already, each shard has its gradients.
 absl::Status Workload::CheckTogether(kernels::Selection kernels, int together,
                                      std::optional<int64_t> available_memory) const {
-  RM_ASSIGN_OR_RETURN(const graph::Requirements step, StepRequirements(kernels, together));
+  return CheckShards(layout_, kernels, together, available_memory);
+}
+
+absl::Status Workload::CheckShare(kernels::Selection kernels, int64_t samples,
+                                  std::optional<int64_t> available_memory) const {
+  RM_ASSIGN_OR_RETURN(const nn::Model share, Build(nn::Mode::kTraining, samples));
+  return CheckShards(share, kernels, 1, available_memory);
+}
+
+// Beside the weights and the sum, which are there already, each shard has its gradients.
+absl::Status Workload::CheckShards(const nn::Model& shard, kernels::Selection kernels, int together,
+                                   std::optional<int64_t> available_memory) const {
+  RM_ASSIGN_OR_RETURN(const graph::Requirements step, StepRequirements(shard, kernels, together));
   const size_t gradients = sizeof(float) * layout_.parameter_floats;
   const size_t least =
       static_cast<size_t>(together) * (gradients + step.arena_bytes) + evaluation_bytes_;
   if (!available_memory || least <= static_cast<size_t>(*available_memory)) return absl::OkStatus();
   return absl::ResourceExhaustedError(fmt::format(
       "training needs {} more of memory, {} are available: {} for evaluation, {} for values and {} "
-      "for gradients of {}; give the job more workers, make the batch smaller, or give the workers "
-      "more memory",
+      "for gradients of {}; give the job more workers, make the batch smaller, {}or give the "
+      "workers more memory",
       WithUnit(least), WithUnit(static_cast<size_t>(*available_memory)),
       WithUnit(evaluation_bytes_), WithUnit(step.arena_bytes), WithUnit(gradients),
-      ShardsAtOnce(together, layout_.inputs.shape.dim(0))));
+      ShardsAtOnce(together, shard.inputs.shape.dim(0)),
+      together == 1 ? "cut it into shards (batch.shards), " : ""));
 }
 
 // Whose plan is made for less than others' computes more again, which changes no bit.

@@ -76,6 +76,10 @@ class Workload {
   // evaluation in memory yet.
   absl::Status CheckTogether(kernels::Selection kernels, int together,
                              std::optional<int64_t> available_memory) const;
+  // The same for one worker's share of a batch that is not cut into shards, whose size follows from
+  // the number of workers.
+  absl::Status CheckShare(kernels::Selection kernels, int64_t samples,
+                          std::optional<int64_t> available_memory) const;
 
   const training::v1alpha1::TrainerConfig& config() const { return *config_; }
   const Parts& parts() const { return parts_; }
@@ -106,8 +110,12 @@ class Workload {
 
  private:
   Workload(const training::v1alpha1::TrainerConfig& config, data::Splits splits, Parts parts);
-  absl::StatusOr<graph::Requirements> StepRequirements(kernels::Selection kernels,
+  // Of a shard's network.
+  absl::StatusOr<graph::Requirements> StepRequirements(const nn::Model& shard,
+                                                       kernels::Selection kernels,
                                                        int together) const;
+  absl::Status CheckShards(const nn::Model& shard, kernels::Selection kernels, int together,
+                           std::optional<int64_t> available_memory) const;
   absl::Status PlanEvaluation(kernels::Selection kernels);
   absl::Status CheckMemory(const graph::Requirements& step, int64_t available,
                            std::string_view advice) const;
