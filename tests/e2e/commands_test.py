@@ -224,6 +224,12 @@ class BenchCommand(RunTest):
             self.assertGreater(row["out_of_place"]["time_us"], 0)
             self.assertGreater(row["in_place"]["busbw"], 0)
 
+    def test_an_algorithm_that_there_is_not_is_refused_by_its_variable(self):
+        answer = ringmaster(self.folder, "bench", "collectives", "--sizes", "4", env={"RINGMASTER_COLLECTIVE_ALGORITHM": "rings"})
+        self.assertNotEqual(answer.returncode, 0)
+        self.assertIn("RINGMASTER_COLLECTIVE_ALGORITHM", answer.stderr)
+        self.assertIn("'rings' is not one of auto, direct", answer.stderr)
+
     def test_training_steps_are_timed_on_samples_that_are_made_up(self):
         answer = ringmaster(self.folder, "bench", "train", "--model", "lenet-bn", "--batch", "8", "--dtype", "f32", "--seconds", "0", "--json")
         self.assertEqual(answer.returncode, 0, answer.stderr)
@@ -320,6 +326,15 @@ class ExplainCollectivesCommand(RunTest):
         self.assertNotEqual(told["within"], measured["within"])
         self.assertIn("measured here", measured["source"])
         self.assertEqual(explain("--ranks", "2", "--measure")["nodes"], 1)
+
+    def test_the_algorithm_that_a_variable_names_is_explained(self):
+        def explain(algorithm):
+            return ringmaster(self.folder, "explain", "collectives", "--ranks", "4", "--json", env={"RINGMASTER_COLLECTIVE_ALGORITHM": algorithm})
+        self.assertEqual(json.loads(explain("auto").stdout)["forced"], "auto")
+        self.assertEqual(json.loads(explain("double-tree").stdout)["forced"], "double-tree")
+        wrong = explain("rings")
+        self.assertNotEqual(wrong.returncode, 0)
+        self.assertIn("RINGMASTER_COLLECTIVE_ALGORITHM", wrong.stderr)
 
     def test_links_that_this_machine_does_not_have_cannot_be_measured(self):
         answer = ringmaster(self.folder, "explain", "collectives", "--ranks", "4", "--nodes", "4", "--measure")

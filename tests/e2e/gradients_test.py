@@ -8,9 +8,9 @@ DIGITS = str(ROOT / "examples/digits/job.yaml")
 
 
 class Gradients(RunTest):
-    def trained(self, *settings, workers=2):
+    def trained(self, *settings, workers=2, **of_run):
         sets = [argument for setting in settings for argument in ("--set", f"spec.trainer.gradients.{setting}")]
-        return self.digits(*SHORT, "--workers", str(workers), "--set", "spec.workers.maxReplicas=4", *sets, folder=self.fresh_folder())
+        return self.digits(*SHORT, "--workers", str(workers), "--set", "spec.workers.maxReplicas=4", *sets, folder=self.fresh_folder(), **of_run)
 
     def test_compressed_gradients_keep_the_bits_at_every_number_of_workers(self):
         plain = self.trained().result()
@@ -56,6 +56,16 @@ class Gradients(RunTest):
             for bucket in buckets:
                 phases = {event["name"] for event in events if event["ph"] == "X" and tracks[event["tid"]] == bucket}
                 self.assertLessEqual({"fuse", "wait", "reduce", "ordered_sum"}, phases, bucket)
+
+    def test_the_algorithm_that_a_variable_names_sums_the_gradients(self):
+        digests = set()
+        for algorithm, phase in (("direct", "add slice"), ("halving-doubling", "add halves")):
+            run = self.trained("timeline=true", env={"RINGMASTER_COLLECTIVE_ALGORITHM": algorithm})
+            digests.add(run.result())
+            for file in run.folder.glob(".ringmaster/digits/checkpoints/timeline/*.json"):
+                phases = {event["name"] for event in json.loads(file.read_text()) if event["ph"] == "X"}
+                self.assertEqual(phases & {"add slice", "add halves"}, {phase}, file.name)
+        self.assertEqual(len(digests), 1, digests)
 
     def test_wrong_settings_are_named(self):
         for settings, message in ((("bf16={}", "f16={}"), "spec.trainer.gradients"), (("topK={share: 0}",), "spec.trainer.gradients.topK.share"),

@@ -105,8 +105,8 @@ class Run:
         wait_until(reached, f"step {step}")
 
 
-def ringmaster(folder, *arguments):
-    return subprocess.run([RINGMASTER, *arguments], cwd=folder, capture_output=True, text=True, timeout=DEADLINE)
+def ringmaster(folder, *arguments, env=None):
+    return subprocess.run([RINGMASTER, *arguments], cwd=folder, capture_output=True, text=True, timeout=DEADLINE, env={**os.environ, **(env or {})})
 
 
 class RunTest(unittest.TestCase):
