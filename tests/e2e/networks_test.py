@@ -70,6 +70,8 @@ class Networks(RunTest):
                 (DIGITS, GPT2, "spec.trainer.data: gpt-2 reads text"),
                 (CHAR_LM, RESNET, "spec.trainer.data: text is read by"),
                 (DIGITS, LAYERS.replace("kernel: 2", "kernel: 9"), "layers[5].maxPool.kernel: a window of 9 by 9 does not fit into [32, 8, 8]"),
+                (DIGITS, LAYERS.replace("maxPool", "maximumPool"), "layers[5].maximumPool: unknown field"),
+                (DIGITS, LAYERS.replace("{maxPool: {kernel: 2}}", "{}"), "layers[5]: set exactly one of conv2d, maxPool, averagePool, linear, batchNorm, "),
                 (DIGITS, "spec.trainer.loss=NegativeLogLikelihood", "spec.trainer.loss: NegativeLogLikelihood takes log-probabilities"),
                 (DIGITS, "spec.trainer.model.zoo={name: lenet, batchNormMomentum: 0.8}", "batchNormMomentum: lenet has no batch norm: leave it out"),
                 (DIGITS, "spec.trainer.labelSmoothing=1", "spec.trainer.labelSmoothing: 1 is more than 0.99")):
