@@ -75,17 +75,23 @@ TEST(KernelTest, MaxPoolingLetsPassWhatIsNoNumberWhereverItLiesInAWindow) {
                                   {"stride", std::vector<int64_t>{p.stride, p.stride}},
                                   {"padding", std::vector<int64_t>{p.padding, p.padding}}};
       const auto pool = Prepare({"max_pool2d", attributes, {&image, 1}, {&pooled, 1}}, selection);
-      const auto scratch = std::vector<std::byte>(pool->scratch_bytes());
-      for (int64_t at = 0; at < p.window * p.window; ++at) {
-        const int64_t row = at / p.window - p.padding, column = at % p.window - p.padding;
-        if (row < 0 || column < 0) continue;
-        std::vector<float> x(static_cast<size_t>(p.side * p.side), -1), y(1600);
-        x[static_cast<size_t>(row * p.side + column)] = std::numeric_limits<float>::quiet_NaN();
-        const void* inputs[] = {x.data()};
-        void* outputs[] = {y.data()};
-        pool->Run({inputs, outputs, const_cast<std::byte*>(scratch.data()), nullptr});
-        EXPECT_TRUE(std::isnan(y[0])) << y[0] << " by " << pool->name() << " over " << p.window
-                                      << " by " << p.window << " of " << p.side << ", at " << at;
+      // Of the first window, which may leave the image, and of one in the middle.
+      for (const int64_t place : {int64_t{0}, p.pooled / 2}) {
+        for (int64_t at = 0; at < p.window * p.window; ++at) {
+          const int64_t row = place * p.stride - p.padding + at / p.window;
+          const int64_t column = place * p.stride - p.padding + at % p.window;
+          if (row < 0 || column < 0) continue;
+          std::vector<float> x(static_cast<size_t>(p.side * p.side), -1);
+          std::vector<float> y(static_cast<size_t>(p.pooled * p.pooled));
+          x[static_cast<size_t>(row * p.side + column)] = std::numeric_limits<float>::quiet_NaN();
+          const void* inputs[] = {x.data()};
+          void* outputs[] = {y.data()};
+          pool->Run({inputs, outputs, nullptr, nullptr});
+          const float got = y[static_cast<size_t>(place * p.pooled + place)];
+          EXPECT_TRUE(std::isnan(got))
+              << got << " by " << pool->name() << " over " << p.window << " by " << p.window
+              << " of " << p.side << ", at " << at << " of window " << place;
+        }
       }
     }
   }

@@ -118,7 +118,7 @@ absl::Status RoundRunner::Restore() {
 }
 
 absl::Status RoundRunner::PrepareSteps() {
-  // Memory is counted anew.
+  // Where memory is counted anew, it is without an evaluation's.
   if (context_.workload.synchronises() || round_.shards == 0) context_.evaluator.Release();
   auto steps = StepRunner::Create({.workload = context_.workload,
                                    .replica = context_.replica,

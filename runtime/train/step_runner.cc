@@ -60,11 +60,11 @@ absl::StatusOr<std::unique_ptr<StepRunner>> StepRunner::Create(
                                           communicator, runner->total_.span()));
   const collectives::ShardRange owned = runner->sum_->owned();
   const auto memory = [] { return device::AvailableMemory(); };
-  if (context.workload.synchronises()) {
-    RM_RETURN_IF_ERROR(context.shards.PrepareTogether(owned.end - owned.begin, memory));
-  } else if (shards == 0) {
+  if (shards == 0) {
     RM_RETURN_IF_ERROR(
         context.shards.PrepareShare(runner->sum_->RowsOf(owned.begin).size(), memory));
+  } else if (context.workload.synchronises()) {
+    RM_RETURN_IF_ERROR(context.shards.PrepareTogether(owned.end - owned.begin, memory));
   }
   return runner;
 }

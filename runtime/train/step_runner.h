@@ -49,7 +49,8 @@ struct StepFlags {
 class StepRunner {
  public:
   // `shards` as in Round. kInvalidArgument when the batch cannot be cut so, kResourceExhausted when
-  // there is no memory for the shards that are to be computed together.
+  // there is no memory for the shards that are to be computed together, or for a share of a batch
+  // without shards; errors of building the network for that.
   static absl::StatusOr<std::unique_ptr<StepRunner>> Create(
       const StepContext& context, int shards, collectives::Communicator& communicator);
 

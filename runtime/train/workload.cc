@@ -177,18 +177,19 @@ absl::Status Workload::PlanEvaluation(kernels::Selection kernels) {
 
 absl::Status Workload::CheckTogether(kernels::Selection kernels, int together,
                                      std::optional<int64_t> available_memory) const {
-  return CheckShards(layout_, kernels, together, available_memory);
+  return CheckShards(layout_, kernels, together, available_memory, "");
 }
 
 absl::Status Workload::CheckShare(kernels::Selection kernels, int64_t samples,
                                   std::optional<int64_t> available_memory) const {
   RM_ASSIGN_OR_RETURN(const nn::Model share, Build(nn::Mode::kTraining, samples));
-  return CheckShards(share, kernels, 1, available_memory);
+  return CheckShards(share, kernels, 1, available_memory, "cut it into shards (batch.shards), ");
 }
 
 // Beside the weights and the sum, which are there already, each shard has its gradients.
 absl::Status Workload::CheckShards(const nn::Model& shard, kernels::Selection kernels, int together,
-                                   std::optional<int64_t> available_memory) const {
+                                   std::optional<int64_t> available_memory,
+                                   std::string_view advice) const {
   RM_ASSIGN_OR_RETURN(const graph::Requirements step, StepRequirements(shard, kernels, together));
   const size_t gradients = sizeof(float) * layout_.parameter_floats;
   const size_t least =
@@ -200,8 +201,7 @@ absl::Status Workload::CheckShards(const nn::Model& shard, kernels::Selection ke
       "workers more memory",
       WithUnit(least), WithUnit(static_cast<size_t>(*available_memory)),
       WithUnit(evaluation_bytes_), WithUnit(step.arena_bytes), WithUnit(gradients),
-      ShardsAtOnce(together, shard.inputs.shape.dim(0)),
-      together == 1 ? "cut it into shards (batch.shards), " : ""));
+      ShardsAtOnce(together, shard.inputs.shape.dim(0)), advice));
 }
 
 // Whose plan is made for less than others' computes more again, which changes no bit.

@@ -115,7 +115,7 @@ class Workload {
                                                        kernels::Selection kernels,
                                                        int together) const;
   absl::Status CheckShards(const nn::Model& shard, kernels::Selection kernels, int together,
-                           std::optional<int64_t> available_memory) const;
+                           std::optional<int64_t> available_memory, std::string_view advice) const;
   absl::Status PlanEvaluation(kernels::Selection kernels);
   absl::Status CheckMemory(const graph::Requirements& step, int64_t available,
                            std::string_view advice) const;

@@ -62,7 +62,9 @@ class Gradients(RunTest):
         for algorithm, phase in (("direct", "add slice"), ("halving-doubling", "add halves")):
             run = self.trained("timeline=true", env={"RINGMASTER_COLLECTIVE_ALGORITHM": algorithm})
             digests.add(run.result())
-            for file in run.folder.glob(".ringmaster/digits/checkpoints/timeline/*.json"):
+            files = list(run.folder.glob(".ringmaster/digits/checkpoints/timeline/*.json"))
+            self.assertEqual(len(files), 2)
+            for file in files:
                 phases = {event["name"] for event in json.loads(file.read_text()) if event["ph"] == "X"}
                 self.assertEqual(phases & {"add slice", "add halves"}, {phase}, file.name)
         self.assertEqual(len(digests), 1, digests)

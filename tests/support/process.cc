@@ -27,8 +27,8 @@ std::vector<char*> Pointers(const std::vector<std::string>& lines) {
   return pointers;
 }
 
-// Only async-signal-safe calls: another thread of the parent may have held any lock, the
-// allocator's too (AddressSanitizer's does not let go of it in a child).
+// Nothing is allocated here: another thread of the parent may have held any lock, the allocator's
+// too (AddressSanitizer's does not let go of it in a child).
 [[noreturn]] void Execute(char* const* arguments, char* const* environment,
                           const std::vector<int>& inherit, int output) {
   ::setpgid(0, 0);

@@ -2,7 +2,10 @@
 
 #include <atomic>
 #include <memory>
+#include <optional>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include <gmock/gmock.h>
 
@@ -12,7 +15,7 @@ namespace {
 using ::testing::Optional;
 
 // A child has only the thread that forked: a lock that another one held, as an allocator's, is
-// never let go there.
+// never let go there. The C library's allocator sees to its own, AddressSanitizer's does not.
 TEST(ProcessTest, StartsWhileOtherThreadsAllocate) {
   std::atomic<bool> stop = false;
   std::vector<std::jthread> threads;
