@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "cli/failure.h"
+#include "common/exec_arguments.h"
 #include "common/status.h"
 #include "operator/local/program_directory.h"
 
@@ -19,10 +20,7 @@ int BecomeCompanion(const std::string& name, std::vector<std::string> arguments)
 
 int BecomeProgram(std::string path, std::vector<std::string> arguments) {
   arguments.insert(arguments.begin(), path);
-  std::vector<char*> argv;
-  for (std::string& argument : arguments) argv.push_back(argument.data());
-  argv.push_back(nullptr);
-  execv(path.c_str(), argv.data());
+  execv(path.c_str(), ExecArguments(arguments).data());
   return FailWith(ErrnoStatus(errno, path));
 }
 

@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 
 #include "common/children.h"
+#include "common/exec_arguments.h"
 #include "common/status.h"
 
 extern char** environ;
@@ -52,13 +53,6 @@ absl::StatusOr<std::string> FindProgram(const std::string& name, std::string_vie
     rest.remove_prefix(colon == std::string_view::npos ? rest.size() : colon + 1);
   }
   return absl::NotFoundError(fmt::format("{}: not found in PATH", name));
-}
-
-std::vector<char*> Pointers(const std::vector<std::string>& lines) {
-  std::vector<char*> pointers;
-  for (const std::string& line : lines) pointers.push_back(const_cast<char*>(line.c_str()));
-  pointers.push_back(nullptr);
-  return pointers;
 }
 
 // Everything that the child needs, made before the fork: after it only async-signal-safe calls are
@@ -126,8 +120,8 @@ absl::StatusOr<Prepared> Prepare(const SpawnRequest& request) {
   prepared.environment_lines = MergedEnvironment(request.environment);
   RM_ASSIGN_OR_RETURN(prepared.program, FindProgram(request.command.front(),
                                                     ValueOf("PATH", prepared.environment_lines)));
-  prepared.arguments = Pointers(request.command);
-  prepared.environment = Pointers(prepared.environment_lines);
+  prepared.arguments = ExecArguments(request.command);
+  prepared.environment = ExecArguments(prepared.environment_lines);
   prepared.parent = ::getpid();
   prepared.bind = !request.cpus.empty();
   CPU_ZERO(&prepared.cpus);

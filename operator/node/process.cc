@@ -22,6 +22,7 @@ extern "C" {
 
 #include "common/children.h"
 #include "common/contract.h"
+#include "common/exec_arguments.h"
 #include "common/status.h"
 
 namespace ringmaster::node {
@@ -55,13 +56,6 @@ absl::StatusOr<std::string> FindProgram(const std::string& name, const ProcessSp
     start = end + 1;
   }
   return absl::NotFoundError(fmt::format("{}: no such program in {}", name, path));
-}
-
-std::vector<char*> Pointers(const std::vector<std::string>& texts) {
-  std::vector<char*> pointers;
-  for (const std::string& text : texts) pointers.push_back(const_cast<char*>(text.c_str()));
-  pointers.push_back(nullptr);
-  return pointers;
 }
 
 [[noreturn]] void FailChild(int report_fd, SpawnFailure::Step step) {
@@ -259,11 +253,11 @@ void ProcessSupervisor::EndOrphansOf(const std::string& mark) {
 
 absl::StatusOr<pid_t> ProcessSupervisor::Spawn(const ProcessSpec& spec) {
   RM_ASSIGN_OR_RETURN(const std::string program, FindProgram(spec.argv.front(), spec));
-  const std::vector<char*> argv = Pointers(spec.argv);
+  const std::vector<char*> argv = ExecArguments(spec.argv);
   std::string mark = fmt::format("{}={}-{}", contract::kEnvContainer, ::getpid(), ++next_child_);
   std::vector<std::string> marked = spec.environment;
   marked.push_back(mark);
-  const std::vector<char*> environment = Pointers(marked);
+  const std::vector<char*> environment = ExecArguments(marked);
   int report[2];
   if (::pipe2(report, O_CLOEXEC) != 0) return ErrnoStatus(errno, "pipe");
   UniqueFd report_read(report[0]);

@@ -26,6 +26,7 @@
 #include <sys/wait.h>
 
 #include "common/check.h"
+#include "common/exec_arguments.h"
 #include "common/file.h"
 #include "runtime/collectives/communicator.h"
 #include "runtime/collectives/ordered_sum.h"
@@ -55,10 +56,7 @@ class Child {
     int to_child[2];
     int from_child[2];
     RM_CHECK(pipe2(to_child, O_CLOEXEC) == 0 && pipe2(from_child, O_CLOEXEC) == 0, "no pipes");
-    std::vector<char*> argv;
-    for (const std::string& argument : arguments)
-      argv.push_back(const_cast<char*>(argument.c_str()));
-    argv.push_back(nullptr);
+    const std::vector<char*> argv = ExecArguments(arguments);
     pid_ = fork();
     RM_CHECK(pid_ >= 0, "cannot fork");
     if (pid_ == 0) {

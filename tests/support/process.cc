@@ -10,6 +10,8 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
+#include "common/exec_arguments.h"
+
 namespace ringmaster::testing {
 namespace {
 
@@ -18,13 +20,6 @@ constexpr int kPatienceMilliseconds = 30000;
 bool AwaitReadable(int fd) {
   pollfd entry{fd, POLLIN, 0};
   return ::poll(&entry, 1, kPatienceMilliseconds) > 0;
-}
-
-std::vector<char*> Pointers(const std::vector<std::string>& lines) {
-  std::vector<char*> pointers;
-  for (const std::string& line : lines) pointers.push_back(const_cast<char*>(line.c_str()));
-  pointers.push_back(nullptr);
-  return pointers;
 }
 
 // Nothing is allocated here: another thread of the parent may have held any lock, the allocator's
@@ -53,8 +48,8 @@ Process::Process(const std::vector<std::string>& command,
     std::erase_if(lines, [&](const std::string& line) { return line.starts_with(name + "="); });
     lines.push_back(name + "=" + value);
   }
-  const std::vector<char*> arguments = Pointers(command);
-  const std::vector<char*> variables = Pointers(lines);
+  const std::vector<char*> arguments = ExecArguments(command);
+  const std::vector<char*> variables = ExecArguments(lines);
   pid_ = ::fork();
   if (pid_ == 0) Execute(arguments.data(), variables.data(), inherit, write.get());
   ::setpgid(pid_, pid_);

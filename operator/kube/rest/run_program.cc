@@ -15,6 +15,7 @@
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 
+#include "common/exec_arguments.h"
 #include "common/file.h"
 #include "common/status.h"
 
@@ -83,13 +84,6 @@ std::vector<std::string> Environment(const std::vector<std::pair<std::string, st
   return variables;
 }
 
-std::vector<char*> Pointers(const std::vector<std::string>& texts) {
-  std::vector<char*> pointers;
-  for (const std::string& text : texts) pointers.push_back(const_cast<char*>(text.c_str()));
-  pointers.push_back(nullptr);
-  return pointers;
-}
-
 absl::StatusOr<pid_t> Spawn(const std::vector<std::string>& argv,
                             const std::vector<std::string>& environment, int out, int err) {
   posix_spawn_file_actions_t actions;
@@ -111,7 +105,7 @@ absl::StatusOr<pid_t> Spawn(const std::vector<std::string>& argv,
                            POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
   pid_t pid = -1;
   const int error = posix_spawnp(&pid, argv[0].c_str(), &actions, &attributes,
-                                 Pointers(argv).data(), Pointers(environment).data());
+                                 ExecArguments(argv).data(), ExecArguments(environment).data());
   posix_spawn_file_actions_destroy(&actions);
   posix_spawnattr_destroy(&attributes);
   if (error != 0) return ErrnoStatus(error, argv[0]);

@@ -14,6 +14,7 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
+#include "common/exec_arguments.h"
 #include "common/file.h"
 #include "common/sha256.h"
 
@@ -65,10 +66,7 @@ class Children {
       return ErrnoStatus(errno, "a socket for a rank");
     UniqueFd mine(pair[0]);
     const UniqueFd theirs(pair[1]);
-    std::vector<char*> argv;
-    for (const std::string& argument : arguments)
-      argv.push_back(const_cast<char*>(argument.c_str()));
-    argv.push_back(nullptr);
+    const std::vector<char*> argv = ExecArguments(arguments);
     const pid_t parent = getpid();
     const pid_t pid = fork();
     if (pid < 0) return ErrnoStatus(errno, "a process for a rank");
@@ -139,7 +137,7 @@ class Children {
     poll(ends.data(), ends.size(), 100);
   }
 
-  [[noreturn]] static void Become(int control, pid_t parent, char** argv) {
+  [[noreturn]] static void Become(int control, pid_t parent, char* const* argv) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent) _exit(1);
     // dup2 onto itself would leave close-on-exec set.

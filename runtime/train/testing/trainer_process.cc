@@ -18,6 +18,7 @@
 #include <sys/wait.h>
 
 #include "common/env.h"
+#include "common/exec_arguments.h"
 #include "common/status.h"
 
 namespace ringmaster::train::testing {
@@ -61,9 +62,7 @@ TrainerProcess::~TrainerProcess() {
 void TrainerProcess::Spawn(const std::map<std::string, std::string>& environment) {
   std::vector<std::string> variables;
   for (const auto& [name, value] : environment) variables.push_back(name + "=" + value);
-  std::vector<char*> envp;
-  for (std::string& variable : variables) envp.push_back(variable.data());
-  envp.push_back(nullptr);
+  const std::vector<char*> envp = ExecArguments(variables);
   std::string binary = Binary();
   char* argv[] = {binary.data(), nullptr};
   posix_spawn_file_actions_t actions;
