@@ -214,7 +214,7 @@ class OverlappingMaxPoolGradKernel : public VectorPrimitive {
     for (int64_t i = rows.begin; i < rows.end; ++i) {
       for (int64_t j = columns.begin; j < columns.end; ++j) {
         const int64_t at = At(row, place, i, j);
-        if (best < 0 || x[at] > x[best] || (x[at] != x[at] && x[best] == x[best])) best = at;
+        if (best < 0 || SecondIsLarger(x[best], x[at])) best = at;
       }
     }
     dx[best] += dy[place];

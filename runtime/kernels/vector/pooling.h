@@ -29,6 +29,10 @@ inline __m256 SecondIsLarger(__m256 first, __m256 second) {
                        _mm256_cmp_ps(first, first, _CMP_ORD_Q));
 }
 
+inline bool SecondIsLarger(float first, float second) {
+  return second > first || (second != second && first == first);
+}
+
 inline __m256 Larger(__m256 first, __m256 second) {
   return _mm256_blendv_ps(first, second, SecondIsLarger(first, second));
 }

@@ -47,7 +47,7 @@ class MaxPoolOfRowsKernel : public VectorPrimitive {
     for (int64_t i = rows.begin; i < rows.end; ++i) {
       for (int64_t j = columns.begin; j < columns.end; ++j) {
         const float value = x[At(row, place, i, j)];
-        if (value > best || (value != value && best == best)) best = value;
+        if (SecondIsLarger(best, value)) best = value;
       }
     }
     return best;
