@@ -128,27 +128,32 @@ TEST_F(SessionTest, RefusesAModelThatTheMachineHasNoMemoryFor) {
 
 // How much it is follows from the number of workers, which a worker learns with its round.
 TEST_F(SessionTest, RefusesAShareOfABatchThatTheMachineHasNoMemoryFor) {
-  training::v1alpha1::Layer wide, mean, flatten, narrow;
+  using training::v1alpha1::BatchNormOver;
+  training::v1alpha1::Layer wide, norm, mean, flatten, narrow;
   wide.conv2d.emplace();
   wide.conv2d->channels = 1 << 16;  // 16 MB a sample
   wide.conv2d->kernel = 1;
+  norm.batch_norm.emplace();
   mean.adaptive_average_pool.emplace();
   flatten.flatten.emplace();
   narrow.linear.emplace();
   narrow.linear->features = 4;
-  job_.config.trainer.model.zoo.reset();
-  job_.config.trainer.model.sequential.emplace();
-  job_.config.trainer.model.sequential->layers = {wide, mean, flatten, narrow};
+  training::v1alpha1::Model& model = job_.config.trainer.model;
+  model.zoo.reset();
+  model.sequential.emplace().layers = {wide, norm, mean, flatten, narrow};
   job_.config.trainer.batch = {.size = 1 << 17, .shards = 0};
-  Cluster cluster(job_.config, job_.options);
-  cluster.Start(1);
-  cluster.Announce();
-  const Ending ending = cluster.WaitForEndings().front();
-  EXPECT_EQ(ending.exit_code, contract::kExitNoResource);
-  EXPECT_THAT(ending.message, AllOf(HasSubstr("training needs "),
-                                    HasSubstr("of a shard of 131072 samples; give the job more "
-                                              "workers, make the batch smaller, cut it into "
-                                              "shards (batch.shards), or ")));
+  for (const BatchNormOver over : {BatchNormOver::kPerShard, BatchNormOver::kSynchronised}) {
+    model.batch_norm = over;
+    Cluster cluster(job_.config, job_.options);
+    cluster.Start(1);
+    cluster.Announce();
+    const Ending ending = cluster.WaitForEndings().front();
+    EXPECT_EQ(ending.exit_code, contract::kExitNoResource);
+    EXPECT_THAT(ending.message, AllOf(HasSubstr("training needs "),
+                                      HasSubstr("of a shard of 131072 samples; give the job more "
+                                                "workers, make the batch smaller, cut it into "
+                                                "shards (batch.shards), or ")));
+  }
 }
 
 TEST_F(SessionTest, NamesAWorkerWithOtherData) {
