@@ -30,6 +30,9 @@ constexpr std::array kVariables = {
              "Port of the API server; the kubelet sets it in each pod."},
     Variable{"LANG", Type::kString, "", Audience::kUser, "Passed on to local workers."},
     Variable{"LD_LIBRARY_PATH", Type::kString, "", Audience::kUser, "Passed on to local workers."},
+    Variable{"NCCL_MULTI_RANK_GPU_ENABLE", Type::kInteger, "0", Audience::kUser,
+             "1 lets ranks of a collective that NCCL carries share a GPU; NCCL 2.30 or newer reads "
+             "it, too."},
     Variable{"NO_COLOR", Type::kString, "", Audience::kUser,
              "Any value takes the colours out of the live view."},
     Variable{"PATH", Type::kString, "/usr/local/bin:/usr/bin:/bin", Audience::kUser,

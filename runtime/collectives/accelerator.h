@@ -62,6 +62,11 @@ class Accelerator {
   virtual absl::Status Allgather(Transport& transport, ConstElements mine,
                                  std::span<const size_t> counts, Elements out) = 0;
   virtual absl::Status Run(Transport& transport, const Exchange& exchange) = 0;
+
+  // The round has failed, in an operation of the accelerator's or elsewhere, and the peers were
+  // told why: ends what is still on its way, here and so on other ranks. No operation is in
+  // progress, and none follows; it may be called again.
+  virtual void Abort() = 0;
 };
 
 // These are exchanges, and a copy of what stays on its rank; arguments as of algorithms/direct.h.

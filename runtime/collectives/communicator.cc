@@ -181,7 +181,9 @@ absl::Status Communicator::RunAmong(const Scope& scope, const Operation& operati
 void Communicator::TellPeersIfFailed() {
   if (!transport_->has_failed()) return;
   const Turn turn(shared_->running);
-  if (turn.taken()) transport_->TellPeers();
+  if (!turn.taken()) return;
+  transport_->TellPeers();
+  if (shared_->accelerator != nullptr) shared_->accelerator->Abort();
 }
 
 absl::StatusOr<std::vector<std::string>> Communicator::AllgatherBytes(

@@ -143,7 +143,8 @@ absl::Status CheckNccl(const Options& options) {
   if (options.transport != kNccl) return absl::OkStatus();
   const absl::StatusOr<int> devices = nccl::CountDevices();
   if (!devices.ok()) return Annotate(devices.status(), "--transport nccl");
-  if (*devices >= options.ranks) return absl::OkStatus();
+  const bool shared = *devices > 0 && nccl::MayShareDevices();
+  if (*devices >= options.ranks || shared) return absl::OkStatus();
   return absl::FailedPreconditionError(fmt::format(
       "--transport nccl: {} ranks need a GPU each, and this machine shows {}; lower --ranks",
       options.ranks, *devices));

@@ -9,6 +9,10 @@ absl::StatusOr<int> CountDevices() {
       "`make nccl` fetches both, once");
 }
 
+bool MayShareDevices() {
+  return false;
+}
+
 absl::Status Attach(Communicator& /*communicator*/, std::chrono::milliseconds /*timeout*/) {
   return CountDevices().status();
 }

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "common/env.h"
 #include "common/file.h"
 #include "runtime/collectives/nccl/device.h"
 #include "runtime/collectives/nccl/nccl.h"
@@ -29,6 +30,7 @@ absl::StatusOr<RankFacts> FindOutFacts() {
   // Containers of one machine have the same one, and see the same places on its bus.
   RM_ASSIGN_OR_RETURN(facts.machine, ReadFile("/proc/sys/kernel/random/boot_id"));
   facts.machine.resize(facts.machine.find_last_not_of('\n') + 1);
+  facts.may_share = MayShareDevices();
   int devices = 0;
   RM_RETURN_IF_ERROR(vendor->Check(vendor->cuDeviceGetCount(&devices), "cuDeviceGetCount"));
   for (int ordinal = 0; ordinal < devices; ++ordinal) {
@@ -48,7 +50,7 @@ absl::StatusOr<std::vector<std::string>> TellAll(Communicator& communicator,
   return communicator.AllgatherBytes(std::as_bytes(std::span(text)), kName);
 }
 
-absl::StatusOr<int> ChooseDevice(Communicator& communicator) {
+absl::StatusOr<Seat> ChooseDevice(Communicator& communicator) {
   auto found = FindOutFacts();
   RankFacts mine;
   if (found.ok()) {
@@ -61,8 +63,8 @@ absl::StatusOr<int> ChooseDevice(Communicator& communicator) {
   for (const std::string& text : texts) {
     RM_ASSIGN_OR_RETURN(ranks.emplace_back(), FactsFromText(text));
   }
-  RM_ASSIGN_OR_RETURN(const std::vector<int> devices, AssignDevices(ranks));
-  return devices[static_cast<size_t>(communicator.rank())];
+  RM_ASSIGN_OR_RETURN(const std::vector<Seat> seats, AssignDevices(ranks));
+  return seats[static_cast<size_t>(communicator.rank())];
 }
 
 }  // namespace
@@ -72,10 +74,14 @@ absl::StatusOr<int> CountDevices() {
   return static_cast<int>(facts.devices.size());
 }
 
+bool MayShareDevices() {
+  return env::GetInteger(kShareVariable).value_or(0) != 0;
+}
+
 absl::Status Attach(Communicator& communicator, std::chrono::milliseconds timeout) {
-  RM_ASSIGN_OR_RETURN(const int ordinal, ChooseDevice(communicator));
+  RM_ASSIGN_OR_RETURN(const Seat seat, ChooseDevice(communicator));
   RM_ASSIGN_OR_RETURN(const Vendor* const vendor, LoadVendor());
-  auto device = Device::Open(*vendor, ordinal, kSlotBytes);
+  auto device = Device::Open(*vendor, seat, kSlotBytes);
   RM_ASSIGN_OR_RETURN(const auto problems, TellAll(communicator, Message(device.status())));
   for (size_t rank = 0; rank < problems.size(); ++rank) {
     if (problems[rank].empty()) continue;

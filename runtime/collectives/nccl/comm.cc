@@ -33,10 +33,11 @@ bool CombinesAsWeDo(const Combiner& combiner) {
 }
 
 absl::StatusOr<std::unique_ptr<Comm>> Comm::Join(const Vendor& vendor, const ncclUniqueId& id,
-                                                 int rank, int world) {
+                                                 int rank, int world, int most_blocks) {
   std::unique_ptr<Comm> comm(new Comm(vendor));
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = 0;
+  if (most_blocks > 0) config.maxCTAs = most_blocks;
   RM_RETURN_IF_ERROR(
       vendor.Check(vendor.ncclCommInitRankConfig(&comm->comm_, world, id, rank, &config),
                    "ncclCommInitRankConfig"));

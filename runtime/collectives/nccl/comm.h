@@ -19,10 +19,10 @@ bool CombinesAsWeDo(const Combiner& combiner);
 // Not thread-safe. The device's context must be current in each call.
 class Comm {
  public:
-  // Begins to join the other ranks that have the same id. `vendor` must outlive it. kInternal: an
-  // error of NCCL's, as of all that follow.
+  // Begins to join the other ranks that have the same id. `most_blocks` as of Device. `vendor` must
+  // outlive it. kInternal: an error of NCCL's, as of all that follow.
   static absl::StatusOr<std::unique_ptr<Comm>> Join(const Vendor& vendor, const ncclUniqueId& id,
-                                                    int rank, int world);
+                                                    int rank, int world, int most_blocks);
 
   // Of one that was neither left nor aborted: aborts.
   ~Comm();

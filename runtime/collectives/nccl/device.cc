@@ -1,24 +1,37 @@
 #include "runtime/collectives/nccl/device.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "runtime/collectives/nccl/wait.h"
 
 namespace ringmaster::collectives::nccl {
+namespace {
+
+// The calls of ranks that share a device wait for one another inside of it, so the blocks of all of
+// them must fit there at once, one to a multiprocessor, and leave room.
+constexpr int kProcessorsOfABlock = 2;
+
+}  // namespace
 
 // Returns with the call's name from the enclosing function unless it went well.
 #define RM_CUDA(function, ...) \
   RM_RETURN_IF_ERROR(vendor_.Check(vendor_.function(__VA_ARGS__), #function))
 
-absl::StatusOr<std::unique_ptr<Device>> Device::Open(const Vendor& vendor, int ordinal,
+absl::StatusOr<std::unique_ptr<Device>> Device::Open(const Vendor& vendor, const Seat& seat,
                                                      size_t slot_bytes) {
-  std::unique_ptr<Device> device(new Device(vendor, ordinal, slot_bytes));
+  std::unique_ptr<Device> device(new Device(vendor, seat, slot_bytes));
   RM_RETURN_IF_ERROR(device->Prepare());
   return device;
 }
 
 absl::Status Device::Prepare() {
-  RM_CUDA(cuDeviceGet, &device_, ordinal_);
+  RM_CUDA(cuDeviceGet, &device_, seat_.ordinal);
+  if (seat_.ranks > 1) {
+    int processors = 0;
+    RM_CUDA(cuDeviceGetAttribute, &processors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, device_);
+    most_blocks_ = std::max(1, processors / (kProcessorsOfABlock * seat_.ranks));
+  }
   RM_CUDA(cuDevicePrimaryCtxRetain, &context_, device_);
   RM_RETURN_IF_ERROR(Enter());
   for (CUstream* stream : {&up_, &work_, &down_})

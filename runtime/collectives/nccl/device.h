@@ -15,6 +15,7 @@
 #include "absl/status/statusor.h"
 #include "runtime/collectives/nccl/comm.h"
 #include "runtime/collectives/nccl/plan.h"
+#include "runtime/collectives/nccl/ranks.h"
 #include "runtime/collectives/nccl/vendor.h"
 #include "runtime/collectives/transport/transport.h"
 
@@ -23,9 +24,10 @@ namespace ringmaster::collectives::nccl {
 // Not thread-safe, but it may be used by one thread after another: each calls Enter first.
 class Device {
  public:
-  // Takes the device's primary context, which it shares with the process's other libraries, and
-  // slots of so many bytes. `vendor` must outlive it. kResourceExhausted: there is no memory.
-  static absl::StatusOr<std::unique_ptr<Device>> Open(const Vendor& vendor, int ordinal,
+  // Takes the primary context of the seat's device, which it shares with the process's other
+  // libraries, and slots of so many bytes. `vendor` must outlive it. kResourceExhausted: there is
+  // no memory.
+  static absl::StatusOr<std::unique_ptr<Device>> Open(const Vendor& vendor, const Seat& seat,
                                                       size_t slot_bytes);
   // Nothing may be on its way.
   ~Device();
@@ -33,6 +35,9 @@ class Device {
   Device& operator=(const Device&) = delete;
 
   size_t slot_bytes() const { return slot_bytes_; }
+
+  // How many blocks of threads a call of NCCL may have; 0: as many as NCCL likes.
+  int most_blocks() const { return most_blocks_; }
 
   // Makes it the calling thread's device.
   absl::Status Enter();
@@ -52,8 +57,8 @@ class Device {
     CUevent downloaded = nullptr;
   };
 
-  Device(const Vendor& vendor, int ordinal, size_t slot_bytes)
-      : vendor_(vendor), ordinal_(ordinal), slot_bytes_(slot_bytes) {}
+  Device(const Vendor& vendor, const Seat& seat, size_t slot_bytes)
+      : vendor_(vendor), seat_(seat), slot_bytes_(slot_bytes) {}
   absl::Status Prepare();
   absl::Status Launch(Transport& transport, Comm& comm, Slot& slot, const Step& step,
                       std::chrono::milliseconds patience);
@@ -61,8 +66,9 @@ class Device {
                        std::chrono::milliseconds patience);
 
   const Vendor& vendor_;
-  const int ordinal_;
+  const Seat seat_;
   const size_t slot_bytes_;
+  int most_blocks_ = 0;
   CUdevice device_ = 0;
   CUcontext context_ = nullptr;
   CUstream up_ = nullptr;

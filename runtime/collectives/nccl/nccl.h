@@ -26,10 +26,14 @@ namespace ringmaster::collectives::nccl {
 // kFailedPrecondition: the driver, a GPU or NCCL's library is missing; the message says what to do.
 absl::StatusOr<int> CountDevices();
 
+// Whether the environment (NCCL_MULTI_RANK_GPU_ENABLE=1, of NCCL 2.30 and newer) lets ranks share a
+// GPU where there are less than ranks: for tests, and for machines with one.
+bool MayShareDevices();
+
 // A collective call of all ranks of a round (not of a group), before or between its operations.
-// Each takes a device that no other rank of its machine has; groups get a communicator of NCCL's
-// with their first operation. `timeout` is the communicator's operation_timeout: what NCCL was
-// given may take twice that while all ranks answer.
+// Each takes a device that no other rank of its machine has (but MayShareDevices); groups get a
+// communicator of NCCL's with their first operation. `timeout` is the communicator's
+// operation_timeout: what NCCL was given may take twice that while all ranks answer.
 //
 // Errors as of CountDevices, on all ranks, where one has that problem, where there are less devices
 // than ranks, versions differ, or a device has no memory left: the communicator is as it was. Any

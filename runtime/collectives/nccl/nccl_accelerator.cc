@@ -64,9 +64,13 @@ NcclAccelerator::NcclAccelerator(const Vendor& vendor, std::unique_ptr<Device> d
 NcclAccelerator::~NcclAccelerator() {
   if (!device_->Enter().ok()) return;
   for (auto& [ranks, comm] : comms_) {
-    if (!running_) comm->Leave();
+    if (comm != nullptr) comm->Leave();
   }
   comms_.clear();
+}
+
+void NcclAccelerator::Abort() {
+  if (device_->Enter().ok()) comms_.clear();
 }
 
 absl::Status NcclAccelerator::Prepare(Transport& transport) {
@@ -77,17 +81,12 @@ absl::Status NcclAccelerator::Prepare(Transport& transport) {
 
 absl::Status NcclAccelerator::Begin() {
   ++operations_;
-  running_ = true;
   return device_->Enter();
 }
 
-absl::Status NcclAccelerator::End(const Transport& transport, const absl::Status& status) {
-  if (status.ok()) {
-    running_ = false;
-    return status;
-  }
-  comms_.clear();
-  if (!transport.failure().status.ok()) return status;  // it says all itself
+absl::Status NcclAccelerator::End(Transport& transport, const absl::Status& status) const {
+  if (status.ok()) return status;
+  RM_RETURN_IF_ERROR(LookForCause(transport));
   return Annotate(status, fmt::format("operation {} by NCCL", operations_));
 }
 
@@ -97,15 +96,14 @@ absl::StatusOr<Comm*> NcclAccelerator::CommOf(Transport& transport) {
   for (int rank = 0; rank < world; ++rank) ranks.push_back(transport.RoundRankOf(rank));
   std::unique_ptr<Comm>& comm = comms_[ranks];
   if (comm != nullptr) return comm.get();
-  ncclUniqueId id{};
   if (transport.rank() == 0)
-    RM_RETURN_IF_ERROR(vendor_.Check(vendor_.ncclGetUniqueId(&id), "ncclGetUniqueId"));
+    RM_RETURN_IF_ERROR(vendor_.Check(vendor_.ncclGetUniqueId(&id_), "ncclGetUniqueId"));
   const Tree tree = BinomialTree(world, 0, transport.rank());
-  const Elements bytes(ElementType::kU8, std::as_writable_bytes(std::span(id.internal)));
-  RM_RETURN_IF_ERROR(TreeBroadcast(transport, std::span(&tree, 1), bytes, sizeof(id)));
-  RM_RETURN_IF_ERROR(transport.Finish());  // of what was sent from `id`
+  const Elements bytes(ElementType::kU8, std::as_writable_bytes(std::span(id_.internal)));
+  RM_RETURN_IF_ERROR(TreeBroadcast(transport, std::span(&tree, 1), bytes, sizeof(id_)));
   Watch watch = Watch::OverAll(transport);
-  RM_ASSIGN_OR_RETURN(comm, Comm::Join(vendor_, id, transport.rank(), world));
+  RM_ASSIGN_OR_RETURN(comm,
+                      Comm::Join(vendor_, id_, transport.rank(), world, device_->most_blocks()));
   RM_RETURN_IF_ERROR(WaitBeside(transport, patience_, "joining NCCL's communicator",
                                 [&] { return comm->Ready(); }));
   watch.End();

@@ -21,7 +21,7 @@ class NcclAccelerator final : public Accelerator {
   // `vendor` must outlive it. `timeout` as of Attach.
   NcclAccelerator(const Vendor& vendor, std::unique_ptr<Device> device,
                   std::chrono::milliseconds timeout);
-  // Leaves the communicators, or aborts them where an operation failed.
+  // Leaves the communicators, but where the round has failed.
   ~NcclAccelerator() override;
 
   // Makes the round's communicator. Called as the operations are.
@@ -39,6 +39,7 @@ class NcclAccelerator final : public Accelerator {
   absl::Status Allgather(Transport& transport, ConstElements mine, std::span<const size_t> counts,
                          Elements out) override;
   absl::Status Run(Transport& transport, const Exchange& exchange) override;
+  void Abort() override;
 
  private:
   // An operation of all ranks of the transport, and one of this rank and `peers`, whose steps are
@@ -49,16 +50,16 @@ class NcclAccelerator final : public Accelerator {
   absl::Status Begin();
   // The communicator of the transport's ranks; it is made with their first operation.
   absl::StatusOr<Comm*> CommOf(Transport& transport);
-  // What the operation returns. After an error all communicators are aborted.
-  absl::Status End(const Transport& transport, const absl::Status& status);
+  // What the operation returns: where the ranks name a cause of the error, that one.
+  absl::Status End(Transport& transport, const absl::Status& status) const;
 
   const Vendor& vendor_;
   const std::unique_ptr<Device> device_;
   const std::chrono::milliseconds patience_;
   std::map<std::vector<int>, std::unique_ptr<Comm>> comms_;  // by their ranks in the round
   std::vector<int> round_;                                   // the round's own
+  ncclUniqueId id_{};                                        // of the one that is being made
   uint64_t operations_ = 0;                                  // begun
-  bool running_ = false;                                     // one began and has not ended well
 };
 
 }  // namespace ringmaster::collectives::nccl

@@ -1,5 +1,6 @@
-// NCCL itself, with ranks as threads that have a GPU each. What needs more of them than this
-// machine has is skipped, and says so; that it is refused there is tested everywhere.
+// NCCL itself, with ranks as threads that have a GPU each, or share one where
+// NCCL_MULTI_RANK_GPU_ENABLE=1 is set. What needs more of them than this machine has is skipped,
+// and says so; that it is refused there is tested everywhere.
 #include "runtime/collectives/nccl/nccl.h"
 
 #include <algorithm>
@@ -23,12 +24,16 @@ using ::testing::AnyOf;
 using testing::Group;
 using ::testing::HasSubstr;
 
+// Less than a rank waits for the others where it leaves NCCL in order.
+constexpr milliseconds kLeaving{2500};
+
 int Devices() {
   static const int devices = CountDevices().value_or(0);
   return devices;
 }
 
 TEST(NcclRefusalTest, SaysWhatIsMissingOnAllRanksAndLeavesTheCommunicatorAsItWas) {
+  if (MayShareDevices()) GTEST_SKIP() << "ranks may share this machine's GPUs";
   Group group(std::max(2, Devices() + 1));
   group.Run([](Communicator& comm) {
     const absl::Status status = Attach(comm, testing::kPatience);
@@ -51,7 +56,7 @@ TEST(NcclRefusalTest, SaysWhatIsMissingOnAllRanksAndLeavesTheCommunicatorAsItWas
 class NcclTest : public ::testing::TestWithParam<int> {
  protected:
   void SetUp() override {
-    if (Devices() >= GetParam()) return;
+    if (Devices() >= GetParam() || (Devices() > 0 && MayShareDevices())) return;
     const auto found = CountDevices();
     GTEST_SKIP() << "needs a GPU for each of " << GetParam() << " ranks: "
                  << (found.ok() ? fmt::format("there are {}", *found) : Message(found.status()));
@@ -108,6 +113,10 @@ TEST_P(NcclCallsTest, MakesEveryCallOfTheCommunicator) {
   }
 }
 
+TEST_P(NcclCallsTest, MakesStartedCallsInOrder) {
+  Run(testing::ExpectStartedCallsInOrder);
+}
+
 TEST_P(NcclPeersTest, StopsRanksThatDiverge) {
   Run([](Communicator& comm) {
     std::vector<float> values(10, 1);
@@ -136,6 +145,24 @@ TEST_P(NcclPeersTest, WakesWhoeverWaitsWhenARankAborts) {
     std::vector<float> values(10, 1);
     EXPECT_THAT(Message(comm.Allreduce(Reduction::kSum, values, values, "step")),
                 HasSubstr("the disk is full"));
+  });
+}
+
+// Leaving NCCL in order takes all ranks, and a rank whose round has failed need not be there.
+TEST_P(NcclPeersTest, ARoundThatFailsBetweenOperationsOfNcclIsLeftAtOnce) {
+  Group group(GetParam());
+  group.options.round = 1;
+  std::latch all(GetParam());
+  testing::RunThreads(GetParam(), [&](int rank) {
+    std::unique_ptr<Communicator> comm = group.Open(rank);
+    const absl::Status attached = Attach(*comm, testing::kPatience);
+    all.arrive_and_wait();
+    ASSERT_TRUE(attached.ok()) << attached;
+    if (rank == 0) comm->Abort("the disk is full");
+    EXPECT_FALSE(comm->Barrier("later").ok());
+    const auto start = std::chrono::steady_clock::now();
+    comm.reset();
+    EXPECT_LT(std::chrono::steady_clock::now() - start, kLeaving);
   });
 }
 

@@ -11,10 +11,14 @@
 
 namespace ringmaster::collectives::nccl {
 
+// NCCL's own, which lets ranks share a device: another number than 0.
+inline constexpr char kShareVariable[] = "NCCL_MULTI_RANK_GPU_ENABLE";
+
 struct RankFacts {
   std::string problem;               // why this rank cannot use NCCL; empty: it can
   std::string version;               // NCCL's
   std::string machine;               // the same on ranks that see the same hardware
+  bool may_share = false;            // NCCL lets this rank have a device with another
   std::vector<std::string> devices;  // those that this rank sees, by their places on the bus
 };
 
@@ -22,10 +26,16 @@ struct RankFacts {
 std::string ToText(const RankFacts& facts);
 absl::StatusOr<RankFacts> FactsFromText(const std::string& text);
 
-// For each rank, which of its devices it takes: no two ranks of a machine the same. Ranks that see
-// few choose first, then by rank. kFailedPrecondition, naming ranks and what to do: one has a
-// problem, two have different versions, or a machine has fewer devices than ranks.
-absl::StatusOr<std::vector<int>> AssignDevices(std::span<const RankFacts> ranks);
+struct Seat {
+  int ordinal = 0;  // of the rank's devices
+  int ranks = 1;    // that have this device, itself among them
+};
+
+// For each rank, which of its devices it takes: no two ranks of a machine the same, wherever that
+// can be. Where it cannot, ranks that may share take one that few have. kFailedPrecondition, naming
+// ranks and what to do: one has a problem, two have different versions, or one that may not share
+// would have to.
+absl::StatusOr<std::vector<Seat>> AssignDevices(std::span<const RankFacts> ranks);
 
 }  // namespace ringmaster::collectives::nccl
 

@@ -18,6 +18,7 @@ namespace ringmaster::collectives::nccl {
 #define RM_CUDA_FUNCTIONS(F)                                                    \
   F(cuInit) F(cuGetErrorString)                                                 \
   F(cuDeviceGetCount) F(cuDeviceGet) F(cuDeviceGetPCIBusId)                     \
+  F(cuDeviceGetAttribute)                                                       \
   F(cuDevicePrimaryCtxRetain) F(cuDevicePrimaryCtxRelease) F(cuCtxSetCurrent)   \
   F(cuMemAlloc) F(cuMemFree) F(cuMemAllocHost) F(cuMemFreeHost)                 \
   F(cuMemcpyHtoDAsync) F(cuMemcpyDtoHAsync)                                     \

@@ -31,24 +31,26 @@ void LetOthersRun(steady_clock::duration waited) {
 absl::Status WaitBeside(Transport& transport, std::chrono::milliseconds patience,
                         std::string_view what, absl::FunctionRef<absl::StatusOr<bool>()> done) {
   const auto start = steady_clock::now();
-  absl::Status broken;
-  auto until = start + patience;
   for (bool first = true;; first = false) {
-    if (broken.ok()) {
-      const absl::StatusOr<bool> over = done();
-      if (over.ok() && *over) return absl::OkStatus();
-      broken = over.status();
-      if (!broken.ok()) until = steady_clock::now() + kBetterCause;
-    }
+    RM_ASSIGN_OR_RETURN(const bool over, done());
+    if (over) return absl::OkStatus();
     RM_RETURN_IF_ERROR(transport.Look(/*progress=*/first));
-    const auto now = steady_clock::now();
-    if (now >= until) break;
-    LetOthersRun(now - start);
+    const auto waited = steady_clock::now() - start;
+    if (waited >= patience) break;
+    LetOthersRun(waited);
   }
-  if (!broken.ok()) return broken;
   return absl::DeadlineExceededError(
       fmt::format("{} has not ended in {:.1f} s, though all ranks answer", what,
                   std::chrono::duration<double>(patience).count()));
+}
+
+absl::Status LookForCause(Transport& transport) {
+  const auto until = steady_clock::now() + kBetterCause;
+  while (steady_clock::now() < until) {
+    RM_RETURN_IF_ERROR(transport.Look(/*progress=*/false));
+    std::this_thread::sleep_for(kNap);
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace ringmaster::collectives::nccl

@@ -13,11 +13,14 @@ namespace ringmaster::collectives::nccl {
 
 // Blocks until `done` says so, which is asked again and again, and looks at the transport in
 // between: an abort, a peer that dies or hangs, and whatever else ends the operation ends this wait
-// within milliseconds. `patience`: how long `what` may take. An error of `done` is returned only
-// where the ranks do not name a better cause soon: NCCL sees that a connection has ended, the
-// transport why. kDeadlineExceeded: the patience is over, though nobody is silent.
+// within milliseconds. `patience`: how long `what` may take. Errors are the transport's, those of
+// `done`, and kDeadlineExceeded: the patience is over, though nobody is silent.
 absl::Status WaitBeside(Transport& transport, std::chrono::milliseconds patience,
                         std::string_view what, absl::FunctionRef<absl::StatusOr<bool>()> done);
+
+// After an error of the device's: the transport's, where the ranks name one soon (NCCL sees that a
+// connection has ended, the transport why), or OK. What this rank has posted must still live.
+absl::Status LookForCause(Transport& transport);
 
 }  // namespace ringmaster::collectives::nccl
 

@@ -36,7 +36,10 @@ absl::Status RunBeside(Communicator& comm, const std::function<absl::Status(Tran
   return comm.Run(operation, [&](Transport& t) -> absl::Status {
     t.Connect(RingRank(t.rank(), 1, t.world()));
     t.PostReceive(RingRank(t.rank(), -1, t.world()), {});
-    RM_RETURN_IF_ERROR(wait(t));
+    if (const absl::Status status = wait(t); !status.ok()) {
+      RM_RETURN_IF_ERROR(LookForCause(t));
+      return status;
+    }
     t.PostSend(RingRank(t.rank(), 1, t.world()), {});
     return absl::OkStatus();
   });
