@@ -341,18 +341,20 @@ TEST_P(OperationsTest, EveryMoveOfEveryTypeIsTheReferences) {
 
 class ForcedAlgorithmTest : public ::testing::TestWithParam<std::tuple<Algorithm, int>> {};
 
-INSTANTIATE_TEST_SUITE_P(
-    Algorithms, ForcedAlgorithmTest,
-    ::testing::Combine(::testing::Values(Algorithm::kRing, Algorithm::kDirect, Algorithm::kDoubling,
-                                         Algorithm::kHalvingDoubling, Algorithm::kOneShot,
-                                         Algorithm::kTree, Algorithm::kDoubleTree,
-                                         Algorithm::kTwoLevel),
-                       ::testing::Values(2, 3, 4, 7)),
-    [](const auto& info) {
-      std::string name = NameOf(std::get<0>(info.param));
-      std::erase_if(name, [](char c) { return !std::isalnum(static_cast<unsigned char>(c)); });
-      return name + std::to_string(std::get<1>(info.param));
-    });
+constexpr Algorithm kForced[] = {
+    Algorithm::kRing,    Algorithm::kDirect, Algorithm::kDoubling,   Algorithm::kHalvingDoubling,
+    Algorithm::kOneShot, Algorithm::kTree,   Algorithm::kDoubleTree, Algorithm::kTwoLevel};
+
+std::string NameOfForced(const ::testing::TestParamInfo<std::tuple<Algorithm, int>>& info) {
+  std::string name = NameOf(std::get<0>(info.param));
+  std::erase_if(name, [](char c) { return !std::isalnum(static_cast<unsigned char>(c)); });
+  return name + std::to_string(std::get<1>(info.param));
+}
+
+INSTANTIATE_TEST_SUITE_P(Algorithms, ForcedAlgorithmTest,
+                         ::testing::Combine(::testing::ValuesIn(kForced),
+                                            ::testing::Values(2, 3, 4, 7)),
+                         NameOfForced);
 
 TEST_P(ForcedAlgorithmTest, EveryReductionAndBroadcastOfEveryTypeIsTheReferences) {
   const auto [algorithm, world] = GetParam();
@@ -369,6 +371,24 @@ TEST_P(ForcedAlgorithmTest, EveryReductionAndBroadcastOfEveryTypeIsTheReferences
         CheckReductionsAndMoves<T>(comm, size);
       });
     }
+  });
+}
+
+class ForcedAlgorithmOfManyRanksTest : public ForcedAlgorithmTest {};
+
+INSTANTIATE_TEST_SUITE_P(Algorithms, ForcedAlgorithmOfManyRanksTest,
+                         ::testing::Combine(::testing::ValuesIn(kForced), ::testing::Values(9, 24)),
+                         NameOfForced);
+
+TEST_P(ForcedAlgorithmOfManyRanksTest, EveryReductionAndBroadcastOverTcpIsTheReferences) {
+  const auto [algorithm, world] = GetParam();
+  Group group(world, Wires::kTcp);
+  group.options.segment_bytes = kSegmentBytes;
+  group.options.algorithm = algorithm;
+  group.Run([](Communicator& comm) {
+    ASSERT_TRUE(comm.Fit("node " + std::to_string(comm.rank() % 3)).ok()) << comm.status();
+    CheckReductionsAndMoves<float>(comm, 7);
+    CheckReductionsAndMoves<int64_t>(comm, 1000);
   });
 }
 

@@ -254,6 +254,16 @@ TEST(BenchProgramTest, MeasuresEncryptedConnections) {
   EXPECT_THAT(RunProgram(flags + " --json").output, HasSubstr(R"("transport":"tcp","tls":true)"));
 }
 
+TEST(BenchProgramTest, MeasuresEachTransportThatItIsTold) {
+  for (const std::string transport : {"auto", "tcp", "shm"}) {
+    const Ended run =
+        RunProgram(fmt::format("--ranks 3 --transport {} --sizes 4:2,300K:2", transport));
+    EXPECT_EQ(run.code, 0) << run.output;
+    EXPECT_THAT(run.output, HasSubstr("transport " + transport));
+    EXPECT_THAT(run.output, HasSubstr("# Out of bounds values : 0 OK"));
+  }
+}
+
 TEST(BenchProgramTest, MeasuresTwoOperationsInTurns) {
   const std::string flags = "--op ordered-sum --beside allreduce --ranks 3 --sizes 4:20,300K:2";
   const Ended run = RunProgram(flags);
