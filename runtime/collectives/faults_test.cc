@@ -34,7 +34,6 @@ namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
-using ::testing::AnyOf;
 using testing::Call;
 using testing::Group;
 using ::testing::HasSubstr;
@@ -250,7 +249,7 @@ class Yard {
     EXPECT_TRUE(outcome.in_time) << text;
     if (rank == c.victim) return;
     EXPECT_FALSE(outcome.status.ok());
-    EXPECT_THAT(text, AnyOf(HasSubstr('"' + c.call->name + '"'), HasSubstr("\"after\"")));
+    EXPECT_TRUE(testing::IsNamedIn(text, *c.call, "after")) << text;
     EXPECT_THAT(text, HasSubstr("operation "));
     if (!c.connected && text.find("has not connected") != std::string::npos) return;
     EXPECT_EQ(outcome.suspect, c.victim) << text;

@@ -3,14 +3,19 @@
 #include <numeric>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "common/status.h"
+#include "runtime/collectives/compression/one_bit.h"
+#include "runtime/collectives/compression/top_k.h"
 #include "runtime/collectives/operation.h"
 #include "runtime/collectives/ordered_sum.h"
 #include "runtime/collectives/reduce.h"
+#include "runtime/collectives/training/adasum.h"
+#include "runtime/collectives/training/join_group.h"
 
 namespace ringmaster::collectives::testing {
 namespace {
@@ -223,6 +228,51 @@ absl::Status SendReceive(Communicator& comm, const std::string& name) {
   return Expect(status, got, Values(previous));
 }
 
+// With everything sent, which is the plain sum.
+absl::Status SumOfTopK(Communicator& comm, const std::string& name) {
+  TopKSum sum(kCount, 1);
+  Numbers out(kCount, kUnset);
+  const absl::Status status = sum.Reduce(comm, Values(comm.rank()), out, name);
+  return Expect(status, out, SumOf(Everybody(comm.world())));
+}
+
+// Of values of one magnitude, which a bit tells wholly.
+absl::Status SumOfOneBit(Communicator& comm, const std::string& name) {
+  const auto value = [](int rank, size_t i) {
+    return static_cast<int>(ValueOf(rank, i)) % 3 == 0 ? -2.0f : 2.0f;
+  };
+  Numbers mine(kCount);
+  Numbers want(kCount);
+  for (size_t i = 0; i < kCount; ++i) {
+    mine[i] = value(comm.rank(), i);
+    for (const int rank : Everybody(comm.world())) want[i] += value(rank, i);
+  }
+  OneBitSum sum(kCount);
+  Numbers out(kCount, kUnset);
+  return Expect(sum.Reduce(comm, mine, out, name), out, want);
+}
+
+// Of equal vectors, which is their average.
+absl::Status SumByAdasum(Communicator& comm, const std::string& name) {
+  Adasum sum(comm.world(), kCount, {0, kCount / 3});
+  RM_RETURN_IF_ERROR(sum.Add(comm.rank(), Values(kRoot)));
+  Numbers out(kCount, kUnset);
+  return Expect(sum.Reduce(comm, out, name), out, Values(kRoot));
+}
+
+// The last rank has run out of data.
+absl::Status AllreduceOfThoseWhoHaveData(Communicator& comm, const std::string& name) {
+  JoinGroup group(comm);
+  std::vector<int> others = Everybody(comm.world());
+  others.pop_back();
+  if (comm.rank() < comm.world() - 1) {
+    Numbers out(kCount, kUnset);
+    const auto active = group.Allreduce(Reduction::kSum, Values(comm.rank()), out, name);
+    RM_RETURN_IF_ERROR(Expect(active.status(), out, SumOf(others)));
+  }
+  return group.Join().status();
+}
+
 // Among every second rank.
 absl::Status AllreduceOfGroups(Communicator& comm, const std::string& name) {
   std::vector<int> ranks;
@@ -262,9 +312,21 @@ std::vector<Call> AllCalls() {
   add("send and receive", Algorithm::kAuto, SendAndReceive);
   add("send-receive", Algorithm::kAuto, SendReceive);
   add("allreduce of groups", Algorithm::kAuto, AllreduceOfGroups);
+  add("sum of top-k", Algorithm::kAuto, SumOfTopK);
+  add("sum of one bit", Algorithm::kAuto, SumOfOneBit);
+  add("sum by Adasum", Algorithm::kAuto, SumByAdasum);
+  add("allreduce of those who have data", Algorithm::kAuto, AllreduceOfThoseWhoHaveData);
   add("barrier", Algorithm::kAuto,
       [](Communicator& comm, const std::string& name) { return comm.Barrier(name); });
   return calls;
+}
+
+bool IsNamedIn(const std::string& text, const Call& call, std::string_view next) {
+  const auto names = [&](std::string_view operation) {
+    return text.find(fmt::format("\"{}\"", operation)) != std::string::npos;
+  };
+  // By which ranks tell one another who has data.
+  return names(call.name) || names("who takes part") || names(next);
 }
 
 }  // namespace ringmaster::collectives::testing

@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -32,6 +33,9 @@ struct Call {
 };
 
 std::vector<Call> AllCalls();
+
+// Whether an error's text names an operation of the call, or `next`, which came after it.
+bool IsNamedIn(const std::string& text, const Call& call, std::string_view next);
 
 }  // namespace ringmaster::collectives::testing
 
