@@ -1,15 +1,21 @@
 // Shared memory between two ranks: the files, the messages, and how a group comes to use it.
 #include <algorithm>
 #include <atomic>
+#include <barrier>
+#include <chrono>
 #include <cstring>
 #include <fcntl.h>
 #include <filesystem>
+#include <fstream>
+#include <memory>
 #include <random>
+#include <span>
 #include <string>
 #include <thread>
 #include <unistd.h>
 #include <vector>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -268,6 +274,89 @@ TEST(SharedMemoryTest, IsFoundByItselfOnOneMachine) {
     ASSERT_TRUE(Sum(comm).ok());
     EXPECT_EQ(comm.stats().sharing_peers, 2u);
   });
+}
+
+// The memory that two ranks of this process share, as a third process would reach it that reads and
+// writes where it should not.
+class Intruder {
+ public:
+  static constexpr size_t kBytes = 2 * sizeof(Side);
+
+  Intruder() : memory_(open("/proc/self/mem", O_RDWR | O_CLOEXEC)) {
+    std::ifstream maps("/proc/self/maps");
+    for (std::string line; at_ == 0 && std::getline(maps, line);) {
+      if (line.find(PathOf(kNamePrefix)) != std::string::npos) at_ = std::stoll(line, nullptr, 16);
+    }
+    EXPECT_NE(at_, 0) << "no shared memory is mapped";
+  }
+  ~Intruder() { close(memory_); }
+
+  std::vector<uint64_t> Numbers() {
+    EXPECT_EQ(pread(memory_, sides_.get(), kBytes, at_), static_cast<ssize_t>(kBytes));
+    std::vector<uint64_t> numbers;
+    for (const Side& side : std::span(sides_.get(), 2)) {
+      for (const Slot& slot : side.slots) numbers.push_back(slot.number.load());
+    }
+    return numbers;
+  }
+
+  // All slots. With `news` those that were not published `before` look as if they were.
+  void Damage(const std::vector<uint64_t>& before, bool news, unsigned seed) {
+    std::mt19937 random(seed);
+    Numbers();
+    for (size_t i = 0; i < before.size(); ++i) {
+      Slot& slot = sides_[i / kSlots].slots[i % kSlots];
+      slot.sequence = random();
+      slot.tag = random();
+      slot.length = static_cast<uint32_t>(random());
+      slot.piece = static_cast<uint32_t>(random());
+      const uint64_t next = before[i] == 0 ? i % kSlots + 1 : before[i] + kSlots;
+      slot.number = news ? next : random();
+    }
+    for (size_t side = 0; side < 2; ++side) {
+      const auto place = at_ + static_cast<off_t>(side * sizeof(Side));
+      const size_t bytes = sizeof(sides_[side].slots);
+      EXPECT_EQ(pwrite(memory_, sides_[side].slots, bytes, place), static_cast<ssize_t>(bytes));
+    }
+  }
+
+ private:
+  const int memory_;
+  off_t at_ = 0;
+  const std::unique_ptr<Side[]> sides_ = std::make_unique<Side[]>(2);
+};
+
+TEST(SharedMemoryTest, ThatIsDamagedEndsTheRoundAndNamesTheOtherRank) {
+  const unsigned seed = std::random_device{}();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  for (const bool news : {true, false}) {
+    SCOPED_TRACE(news ? "with news" : "without");
+    Group group(2);
+    group.options.operation_timeout = testing::kImpatience;
+    std::barrier both(2);
+    std::barrier begin(2);
+    group.Run([&](Communicator& comm) {
+      ASSERT_TRUE(Sum(comm).ok());
+      both.arrive_and_wait();
+      if (comm.rank() == 0) {
+        Intruder intruder;
+        const std::vector<uint64_t> before = intruder.Numbers();
+        begin.arrive_and_wait();
+        const auto deadline = std::chrono::steady_clock::now() + testing::kPatience;
+        while (intruder.Numbers() == before && std::chrono::steady_clock::now() < deadline)
+          std::this_thread::yield();  // until the other has sent something
+        intruder.Damage(before, news, seed);
+      } else {
+        begin.arrive_and_wait();
+      }
+      absl::Status status = Sum(comm);
+      // What one of them needs may have come whole, written over the damage.
+      if (status.ok()) status = comm.Barrier("after");
+      EXPECT_FALSE(status.ok());
+      EXPECT_THAT(Message(status), HasSubstr(fmt::format("rank {} (", 1 - comm.rank())));
+      EXPECT_GE(comm.suspect(), 0) << status;
+    });
+  }
 }
 
 TEST(SharedMemoryTest, IsLeftAloneByARankThatIsSetToTcp) {
