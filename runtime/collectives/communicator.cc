@@ -108,7 +108,12 @@ Communicator::~Communicator() {
 }
 
 void Communicator::Accelerate(std::unique_ptr<Accelerator> accelerator) {
+  Turn turn(shared_->running);
+  // Who has it is ending the round, and may have looked for one already.
+  if (!turn.taken()) return accelerator->Abort();
   shared_->accelerator = std::move(accelerator);
+  turn.End();
+  TellPeersIfFailed();
 }
 
 int Communicator::rank() const {

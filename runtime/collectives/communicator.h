@@ -270,7 +270,8 @@ class Communicator {
   void Accelerate(std::unique_ptr<Accelerator> accelerator);
 
   // Fails the communicator with kAborted and this reason, wakes whoever waits in it within 100 ms
-  // and tells the peers, who fail with the same reason. No effect if it has failed already.
+  // and tells the peers, who fail with the same reason. No effect if it has failed already. With an
+  // accelerator it also waits until that has ended what was on its way.
   void Abort(std::string_view reason);
 
   // OK, or kAborted naming the first cause.

@@ -67,7 +67,7 @@ bool SameBytes(const std::vector<T>& a, const std::vector<T>& b) {
 template <typename T>
 class OrderedSumTypesTest : public ::testing::Test {
  protected:
-  // Ranks beyond the shards have none.
+  // Where there are more ranks than shards some have none.
   void ExpectTree(int world, Wires wires, std::span<const size_t> sizes) {
     std::vector<std::vector<std::vector<T>>> shards(sizes.size());
     std::vector<std::vector<T>> want;
@@ -80,7 +80,8 @@ class OrderedSumTypesTest : public ::testing::Test {
       group.options.algorithm = schedule;
       group.Run([&](Communicator& comm) {
         for (size_t i = 0; i < sizes.size(); ++i) {
-          SCOPED_TRACE(fmt::format("{} of {} by {}", NameOf(schedule), sizes[i], world));
+          SCOPED_TRACE(
+              fmt::format("{} of {} by {}, seed {}", NameOf(schedule), sizes[i], world, seed_));
           OrderedSum<T> sum(kShards, want[i].size());
           for (int shard = 0; shard < kShards; ++shard) {
             if (shard * world / kShards != comm.rank()) continue;
@@ -103,14 +104,12 @@ using Types = ::testing::Types<float, double, BFloat16, HalfBlock>;
 TYPED_TEST_SUITE(OrderedSumTypesTest, Types);
 
 TYPED_TEST(OrderedSumTypesTest, OfFewElementsIsTheTreesByBothSchedulesAtEveryWorld) {
-  SCOPED_TRACE("seed " + std::to_string(this->seed_));
   constexpr Wires kWires[] = {Wires::kShared, Wires::kTcp, Wires::kMixed};
   for (const int world : {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 24, 32})
     this->ExpectTree(world, kWires[static_cast<size_t>(world) % std::size(kWires)], kSizes);
 }
 
 TYPED_TEST(OrderedSumTypesTest, OfManyElementsIsTheTreesByBothSchedules) {
-  SCOPED_TRACE("seed " + std::to_string(this->seed_));
   for (const int world : {2, 3, 8}) this->ExpectTree(world, Wires::kShared, kMany);
   this->ExpectTree(3, Wires::kTcp, kMany);
 }

@@ -346,6 +346,13 @@ TEST(BenchProgramTest, EndsAndNamesTheRankThatIsStopped) {
   EXPECT_THAT(OutputWhereRank1Gets(SIGSTOP, "auto"), HasSubstr("rank 1 has been stopped for 6 s"));
 }
 
+// As a rank says it that is left.
+const auto kNamesRank1 = ContainsRegex("rank [02]: .*rank 1 \\(");
+
+TEST(BenchProgramTest, EndsAndNamesTheRankThatIsKilled) {
+  EXPECT_THAT(OutputWhereRank1Gets(SIGKILL, "auto"), kNamesRank1);
+}
+
 // Whether NCCL can carry three ranks here.
 bool NcclCarriesThree() {
   return RunProgram("--transport nccl --ranks 3 --sizes 4:1").code == 0;
@@ -358,7 +365,7 @@ TEST(BenchProgramTest, EndsAndNamesTheRankThatIsStoppedWhileNcclWorks) {
 
 TEST(BenchProgramTest, EndsAndNamesTheRankThatIsKilledWhileNcclWorks) {
   if (!NcclCarriesThree()) GTEST_SKIP() << "needs three GPUs, or one that ranks may share";
-  EXPECT_THAT(OutputWhereRank1Gets(SIGKILL, "nccl"), HasSubstr("rank 1"));
+  EXPECT_THAT(OutputWhereRank1Gets(SIGKILL, "nccl"), kNamesRank1);
 }
 
 TEST(BenchProgramTest, MeasuresEveryOperationOverNccl) {

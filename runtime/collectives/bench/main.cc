@@ -145,9 +145,11 @@ absl::Status CheckNccl(const Options& options) {
   if (!devices.ok()) return Annotate(devices.status(), "--transport nccl");
   const bool shared = *devices > 0 && nccl::MayShareDevices();
   if (*devices >= options.ranks || shared) return absl::OkStatus();
-  return absl::FailedPreconditionError(fmt::format(
-      "--transport nccl: {} ranks need a GPU each, and this machine shows {}; lower --ranks",
-      options.ranks, *devices));
+  return absl::FailedPreconditionError(
+      fmt::format("--transport nccl: {} ranks need a GPU each, and this machine shows {}; lower "
+                  "--ranks, or let "
+                  "them share with NCCL_MULTI_RANK_GPU_ENABLE=1",
+                  options.ranks, *devices));
 }
 
 int Main(int argc, char** argv) {

@@ -1,3 +1,5 @@
+#include <cstdint>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,6 +22,7 @@ constexpr char kName[] = "NCCL";
 // Large enough for all links to be busy, small enough for copies to overlap with them.
 constexpr size_t kSlotBytes = size_t{8} << 20;
 constexpr int kBusIdBytes = 32;
+constexpr int kSharingVersion = 23000;  // 2.30, the first that heeds kShareVariable
 
 absl::StatusOr<RankFacts> FindOutFacts() {
   RM_ASSIGN_OR_RETURN(const Vendor* const vendor, LoadVendor());
@@ -30,7 +33,7 @@ absl::StatusOr<RankFacts> FindOutFacts() {
   // Containers of one machine have the same one, and see the same places on its bus.
   RM_ASSIGN_OR_RETURN(facts.machine, ReadFile("/proc/sys/kernel/random/boot_id"));
   facts.machine.resize(facts.machine.find_last_not_of('\n') + 1);
-  facts.may_share = MayShareDevices();
+  facts.may_share = MayShareDevices() && version >= kSharingVersion;
   int devices = 0;
   RM_RETURN_IF_ERROR(vendor->Check(vendor->cuDeviceGetCount(&devices), "cuDeviceGetCount"));
   for (int ordinal = 0; ordinal < devices; ++ordinal) {
@@ -88,10 +91,19 @@ absl::Status Attach(Communicator& communicator, std::chrono::milliseconds timeou
     return absl::FailedPreconditionError(
         fmt::format("rank {} cannot use NCCL: its GPU is not ready: {}", rank, problems[rank]));
   }
-  auto accelerator = std::make_unique<NcclAccelerator>(*vendor, *std::move(device), timeout);
+  // NCCL builds as many paths on each rank as the limit there allows, so it must be one for all.
+  int32_t most_blocks = (*device)->most_blocks();
+  const std::span<int32_t> limit(&most_blocks, 1);
+  RM_RETURN_IF_ERROR(communicator.Allreduce(Reduction::kMin, limit, limit, kName));
+  auto accelerator =
+      std::make_unique<NcclAccelerator>(*vendor, *std::move(device), most_blocks, timeout);
   const Operation operation{OperationKind::kBarrier, ElementType::kU8, 0, 0, kName, ""};
-  RM_RETURN_IF_ERROR(
-      communicator.Run(operation, [&](Transport& t) { return accelerator->Prepare(t); }));
+  const absl::Status prepared =
+      communicator.Run(operation, [&](Transport& t) { return accelerator->Prepare(t); });
+  if (!prepared.ok()) {
+    accelerator->Abort();
+    return prepared;
+  }
   communicator.Accelerate(std::move(accelerator));
   return absl::OkStatus();
 }

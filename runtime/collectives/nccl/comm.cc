@@ -37,7 +37,7 @@ absl::StatusOr<std::unique_ptr<Comm>> Comm::Join(const Vendor& vendor, const ncc
   std::unique_ptr<Comm> comm(new Comm(vendor));
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = 0;
-  if (most_blocks > 0) config.maxCTAs = most_blocks;
+  if (most_blocks != kAnyBlocks) config.maxCTAs = most_blocks;
   RM_RETURN_IF_ERROR(
       vendor.Check(vendor.ncclCommInitRankConfig(&comm->comm_, world, id, rank, &config),
                    "ncclCommInitRankConfig"));

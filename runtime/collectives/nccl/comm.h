@@ -3,6 +3,7 @@
 #ifndef RINGMASTER_RUNTIME_COLLECTIVES_NCCL_COMM_H_
 #define RINGMASTER_RUNTIME_COLLECTIVES_NCCL_COMM_H_
 
+#include <limits>
 #include <memory>
 #include <span>
 
@@ -16,10 +17,14 @@ namespace ringmaster::collectives::nccl {
 // minimum or maximum: NCCL's pass over it.
 bool CombinesAsWeDo(const Combiner& combiner);
 
+// As many blocks of threads as NCCL likes.
+inline constexpr int kAnyBlocks = std::numeric_limits<int>::max();
+
 // Not thread-safe. The device's context must be current in each call.
 class Comm {
  public:
-  // Begins to join the other ranks that have the same id. `most_blocks` as of Device. `vendor` must
+  // Begins to join the other ranks that have the same id. `most_blocks` as of
+  // Device, the same on all ranks. `vendor` must
   // outlive it. kInternal: an error of NCCL's, as of all that follow.
   static absl::StatusOr<std::unique_ptr<Comm>> Join(const Vendor& vendor, const ncclUniqueId& id,
                                                     int rank, int world, int most_blocks);

@@ -47,6 +47,8 @@ absl::Status Device::Prepare() {
 
 Device::~Device() {
   if (context_ == nullptr) return;
+  CUcontext own = nullptr;  // the thread's
+  vendor_.cuCtxGetCurrent(&own);
   vendor_.cuCtxSetCurrent(context_);
   for (const Slot& slot : slots_) {
     for (const CUevent event : {slot.uploaded, slot.combined, slot.downloaded}) {
@@ -58,13 +60,20 @@ Device::~Device() {
   for (const CUstream stream : {up_, work_, down_}) {
     if (stream != nullptr) vendor_.cuStreamDestroy(stream);
   }
-  vendor_.cuCtxSetCurrent(nullptr);
+  vendor_.cuCtxSetCurrent(own == context_ ? nullptr : own);
   vendor_.cuDevicePrimaryCtxRelease(device_);
 }
 
 absl::Status Device::Enter() {
   RM_CUDA(cuCtxSetCurrent, context_);
   return absl::OkStatus();
+}
+
+void Device::Visit(absl::FunctionRef<void()> body) {
+  CUcontext own = nullptr;
+  if (vendor_.cuCtxGetCurrent(&own) != CUDA_SUCCESS || !Enter().ok()) return;
+  body();
+  vendor_.cuCtxSetCurrent(own);
 }
 
 absl::Status Device::Run(Transport& transport, Comm& comm, std::span<const Step> steps,

@@ -12,6 +12,7 @@
 #include <memory>
 #include <span>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "runtime/collectives/nccl/comm.h"
 #include "runtime/collectives/nccl/plan.h"
@@ -36,11 +37,14 @@ class Device {
 
   size_t slot_bytes() const { return slot_bytes_; }
 
-  // How many blocks of threads a call of NCCL may have; 0: as many as NCCL likes.
+  // How many blocks of threads a call of NCCL may have here.
   int most_blocks() const { return most_blocks_; }
 
   // Makes it the calling thread's device.
   absl::Status Enter();
+
+  // The same as long as `body` runs, for a thread that may have another one.
+  void Visit(absl::FunctionRef<void()> body);
 
   // Does the steps; blocks until all results are where they belong. `patience` is for one step. On
   // an error some may still be on their way on the device: abort `comm`.
@@ -68,7 +72,7 @@ class Device {
   const Vendor& vendor_;
   const Seat seat_;
   const size_t slot_bytes_;
-  int most_blocks_ = 0;
+  int most_blocks_ = kAnyBlocks;
   CUdevice device_ = 0;
   CUcontext context_ = nullptr;
   CUstream up_ = nullptr;

@@ -58,19 +58,23 @@ absl::Status Meet(Transport& transport, std::span<const int> peers) {
 }  // namespace
 
 NcclAccelerator::NcclAccelerator(const Vendor& vendor, std::unique_ptr<Device> device,
-                                 std::chrono::milliseconds timeout)
-    : vendor_(vendor), device_(std::move(device)), patience_(kTimeouts * timeout) {}
+                                 int most_blocks, std::chrono::milliseconds timeout)
+    : vendor_(vendor),
+      device_(std::move(device)),
+      most_blocks_(most_blocks),
+      patience_(kTimeouts * timeout) {}
 
 NcclAccelerator::~NcclAccelerator() {
-  if (!device_->Enter().ok()) return;
-  for (auto& [ranks, comm] : comms_) {
-    if (comm != nullptr) comm->Leave();
-  }
-  comms_.clear();
+  device_->Visit([&] {
+    for (auto& [ranks, comm] : comms_) {
+      if (comm != nullptr) comm->Leave();
+    }
+    comms_.clear();
+  });
 }
 
 void NcclAccelerator::Abort() {
-  if (device_->Enter().ok()) comms_.clear();
+  device_->Visit([&] { comms_.clear(); });
 }
 
 absl::Status NcclAccelerator::Prepare(Transport& transport) {
@@ -102,8 +106,7 @@ absl::StatusOr<Comm*> NcclAccelerator::CommOf(Transport& transport) {
   const Elements bytes(ElementType::kU8, std::as_writable_bytes(std::span(id_.internal)));
   RM_RETURN_IF_ERROR(TreeBroadcast(transport, std::span(&tree, 1), bytes, sizeof(id_)));
   Watch watch = Watch::OverAll(transport);
-  RM_ASSIGN_OR_RETURN(comm,
-                      Comm::Join(vendor_, id_, transport.rank(), world, device_->most_blocks()));
+  RM_ASSIGN_OR_RETURN(comm, Comm::Join(vendor_, id_, transport.rank(), world, most_blocks_));
   RM_RETURN_IF_ERROR(WaitBeside(transport, patience_, "joining NCCL's communicator",
                                 [&] { return comm->Ready(); }));
   watch.End();

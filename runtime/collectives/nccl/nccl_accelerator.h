@@ -18,8 +18,9 @@ namespace ringmaster::collectives::nccl {
 
 class NcclAccelerator final : public Accelerator {
  public:
-  // `vendor` must outlive it. `timeout` as of Attach.
-  NcclAccelerator(const Vendor& vendor, std::unique_ptr<Device> device,
+  // `vendor` must outlive it. `most_blocks` as of Device, the same on all ranks; `timeout` as of
+  // Attach.
+  NcclAccelerator(const Vendor& vendor, std::unique_ptr<Device> device, int most_blocks,
                   std::chrono::milliseconds timeout);
   // Leaves the communicators, but where the round has failed.
   ~NcclAccelerator() override;
@@ -55,6 +56,7 @@ class NcclAccelerator final : public Accelerator {
 
   const Vendor& vendor_;
   const std::unique_ptr<Device> device_;
+  const int most_blocks_;
   const std::chrono::milliseconds patience_;
   std::map<std::vector<int>, std::unique_ptr<Comm>> comms_;  // by their ranks in the round
   std::vector<int> round_;                                   // the round's own

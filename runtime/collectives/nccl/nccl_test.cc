@@ -153,6 +153,7 @@ TEST_P(NcclPeersTest, ARoundThatFailsBetweenOperationsOfNcclIsLeftAtOnce) {
   Group group(GetParam());
   group.options.round = 1;
   std::latch all(GetParam());
+  std::latch first_is_gone(1);
   testing::RunThreads(GetParam(), [&](int rank) {
     std::unique_ptr<Communicator> comm = group.Open(rank);
     const absl::Status attached = Attach(*comm, testing::kPatience);
@@ -160,9 +161,11 @@ TEST_P(NcclPeersTest, ARoundThatFailsBetweenOperationsOfNcclIsLeftAtOnce) {
     ASSERT_TRUE(attached.ok()) << attached;
     if (rank == 0) comm->Abort("the disk is full");
     EXPECT_FALSE(comm->Barrier("later").ok());
+    if (rank > 0) return first_is_gone.wait();  // and stay meanwhile
     const auto start = std::chrono::steady_clock::now();
     comm.reset();
     EXPECT_LT(std::chrono::steady_clock::now() - start, kLeaving);
+    first_is_gone.count_down();
   });
 }
 

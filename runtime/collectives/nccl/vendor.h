@@ -20,6 +20,7 @@ namespace ringmaster::collectives::nccl {
   F(cuDeviceGetCount) F(cuDeviceGet) F(cuDeviceGetPCIBusId)                     \
   F(cuDeviceGetAttribute)                                                       \
   F(cuDevicePrimaryCtxRetain) F(cuDevicePrimaryCtxRelease) F(cuCtxSetCurrent)   \
+  F(cuCtxGetCurrent)                                                            \
   F(cuMemAlloc) F(cuMemFree) F(cuMemAllocHost) F(cuMemFreeHost)                 \
   F(cuMemcpyHtoDAsync) F(cuMemcpyDtoHAsync)                                     \
   F(cuStreamCreate) F(cuStreamDestroy) F(cuStreamWaitEvent)                     \

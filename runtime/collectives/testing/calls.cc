@@ -289,7 +289,7 @@ std::vector<Call> AllCalls() {
   using Body = absl::Status (*)(Communicator&, const std::string&);
   std::vector<Call> calls;
   const auto add = [&](const std::string& name, Algorithm algorithm, Body body) {
-    calls.push_back({name, algorithm, [=](Communicator& comm) { return body(comm, name); }});
+    calls.push_back({name, "", algorithm, [=](Communicator& comm) { return body(comm, name); }});
   };
   const auto add_all = [&](const char* name, OperationKind kind, Body body) {
     for (const Algorithm algorithm : AlgorithmsOf(kind)) {
@@ -316,6 +316,7 @@ std::vector<Call> AllCalls() {
   add("sum of one bit", Algorithm::kAuto, SumOfOneBit);
   add("sum by Adasum", Algorithm::kAuto, SumByAdasum);
   add("allreduce of those who have data", Algorithm::kAuto, AllreduceOfThoseWhoHaveData);
+  calls.back().also = "who takes part";
   add("barrier", Algorithm::kAuto,
       [](Communicator& comm, const std::string& name) { return comm.Barrier(name); });
   return calls;
@@ -325,8 +326,7 @@ bool IsNamedIn(const std::string& text, const Call& call, std::string_view next)
   const auto names = [&](std::string_view operation) {
     return text.find(fmt::format("\"{}\"", operation)) != std::string::npos;
   };
-  // By which ranks tell one another who has data.
-  return names(call.name) || names("who takes part") || names(next);
+  return names(call.name) || names(next) || (!call.also.empty() && names(call.also));
 }
 
 }  // namespace ringmaster::collectives::testing

@@ -27,6 +27,7 @@ inline constexpr size_t kCallSegmentBytes = 256;
 
 struct Call {
   std::string name;                        // "allreduce by ring"; the operation has it too
+  std::string also{};                      // another operation that it is made of, or ""
   Algorithm algorithm = Algorithm::kAuto;  // to be set in the communicator's options
   // This rank's part. The operation's status; kInternal: it was OK, but with wrong numbers.
   std::function<absl::Status(Communicator&)> run;

@@ -328,9 +328,8 @@ class Intruder {
 
 TEST(SharedMemoryTest, ThatIsDamagedEndsTheRoundAndNamesTheOtherRank) {
   const unsigned seed = std::random_device{}();
-  SCOPED_TRACE("seed " + std::to_string(seed));
   for (const bool news : {true, false}) {
-    SCOPED_TRACE(news ? "with news" : "without");
+    const std::string trace = fmt::format("seed {}, {}: ", seed, news ? "with news" : "without");
     Group group(2);
     group.options.operation_timeout = testing::kImpatience;
     std::barrier both(2);
@@ -352,9 +351,9 @@ TEST(SharedMemoryTest, ThatIsDamagedEndsTheRoundAndNamesTheOtherRank) {
       absl::Status status = Sum(comm);
       // What one of them needs may have come whole, written over the damage.
       if (status.ok()) status = comm.Barrier("after");
-      EXPECT_FALSE(status.ok());
-      EXPECT_THAT(Message(status), HasSubstr(fmt::format("rank {} (", 1 - comm.rank())));
-      EXPECT_GE(comm.suspect(), 0) << status;
+      EXPECT_FALSE(status.ok()) << trace;
+      EXPECT_THAT(Message(status), HasSubstr(fmt::format("rank {} (", 1 - comm.rank()))) << trace;
+      EXPECT_GE(comm.suspect(), 0) << trace << status;
     });
   }
 }
