@@ -68,6 +68,7 @@ struct Side {  // written by its rank
   alignas(2 * kLine) std::atomic<uint64_t> taken_slots;  // of the other side's, by this one
   std::atomic<uint64_t> taken_bytes;
   alignas(2 * kLine) std::atomic<uint32_t> asleep;
+  alignas(2 * kLine) std::atomic<uint32_t> away;
   alignas(2 * kLine) Description description;
   // What this side's rank may run on.
   alignas(2 * kLine) std::atomic<uint64_t> allowed[Processors::kMost / 64];
@@ -111,6 +112,14 @@ class Channel {
   void Rise() { mine_->asleep.store(0, std::memory_order_relaxed); }
   // Whether the other side sleeps and what this one has moved may be news; once per Doze.
   bool MustWake();
+
+  // A side that leaves its processor to others for a moment says so: what it owes does not come
+  // meanwhile. Whether the other has, or sleeps.
+  void SetAway(bool away) { mine_->away.store(away ? 1 : 0, std::memory_order_relaxed); }
+  bool IsOtherAway() const {
+    return theirs_->away.load(std::memory_order_relaxed) != 0 ||
+           theirs_->asleep.load(std::memory_order_relaxed) != 0;
+  }
 
   // Says what this side does in the operation of that number; `tag`, of which equal operations have
   // the same, saves writing down again what is there.

@@ -186,6 +186,19 @@ TEST_F(ChannelTest, WakesASleeperOnceAndOnlyForNews) {
   EXPECT_FALSE(a_->MustWake());
 }
 
+TEST_F(ChannelTest, SaysThatASideHasLeftItsProcessor) {
+  EXPECT_FALSE(b_->IsOtherAway());
+  a_->SetAway(true);
+  EXPECT_TRUE(b_->IsOtherAway());
+  EXPECT_FALSE(a_->IsOtherAway());
+  a_->SetAway(false);
+  EXPECT_FALSE(b_->IsOtherAway());
+  a_->Doze();
+  EXPECT_TRUE(b_->IsOtherAway());
+  a_->Rise();
+  EXPECT_FALSE(b_->IsOtherAway());
+}
+
 TEST_F(ChannelTest, DescribesWhatTheOtherSideDoes) {
   Operation operation;
   operation.kind = OperationKind::kBroadcast;

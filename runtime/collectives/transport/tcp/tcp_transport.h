@@ -164,6 +164,9 @@ class TcpTransport final : public Transport, private FrameHandler, private Round
   // After so many looks at memory and sockets without news; false: sleep. `until` is kept between
   // them.
   bool MayLookAgain(int looks, SteadyTime* until);
+  // Whether the awaited message comes through memory, from a rank that has not left its processor.
+  bool AwaitedRuns();
+  void LetOthersRun();
   // Whether data that is still to move goes over a connection.
   bool AwaitsSockets();
   // Whether it is time to look at the sockets while there is always something to move.

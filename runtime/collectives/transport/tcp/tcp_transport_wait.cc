@@ -23,8 +23,11 @@ constexpr int kLongestPollMs = 1000;
 constexpr std::chrono::microseconds kSpin{300};
 constexpr std::chrono::microseconds kKeep{100};
 constexpr int kLooksPerClock = 64;  // some microseconds
-// Where they have not, whoever waits lets the others run at once, so many times.
-constexpr int kYields = 100;
+// Where they have not, whoever waits lets the others run, after so many looks at most for what a
+// rank owes that runs on another processor: that comes sooner than this rank would be back. So many
+// looks in all.
+constexpr int kNearLooks = 16;
+constexpr int kCrowdedLooks = 100;
 
 // Who always finds something to move looks at the sockets now and then: an abort may have come, and
 // peers want to hear that it lives. After so many moves, or where these take long.
@@ -116,8 +119,12 @@ int TcpTransport::FreeLooks() const {
 bool TcpTransport::MayLookAgain(int looks, SteadyTime* until) {
   if (!short_ && AwaitsSockets()) return false;
   if (!may_spin_) {
-    if (looks == kYields) return false;
-    sched_yield();
+    if (looks == kCrowdedLooks) return false;
+    if (looks < kNearLooks && AwaitedRuns()) {
+      PauseProcessor();
+    } else {
+      LetOthersRun();
+    }
     return true;
   }
   if (looks >= FreeLooks() && looks % kLooksPerClock == 0) {
@@ -128,6 +135,18 @@ bool TcpTransport::MayLookAgain(int looks, SteadyTime* until) {
   }
   PauseProcessor();
   return true;
+}
+
+bool TcpTransport::AwaitedRuns() {
+  if (awaited_.peer < 0 || std::ranges::find(sharing_, awaited_.peer) == sharing_.end())
+    return false;
+  return !peer(awaited_.peer).link.channel().IsOtherAway();
+}
+
+void TcpTransport::LetOthersRun() {
+  for (const int rank : sharing_) peer(rank).link.channel().SetAway(true);
+  sched_yield();
+  for (const int rank : sharing_) peer(rank).link.channel().SetAway(false);
 }
 
 bool TcpTransport::AwaitsSockets() {
