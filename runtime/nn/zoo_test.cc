@@ -110,38 +110,64 @@ TEST(ZooTest, TheWidthScalesHiddenLayersToMultiplesOfEight) {
   EXPECT_EQ(text.ParameterCount(), 65 * 64 + 1024 * 64 + 2 * (12 * 64 * 64 + 13 * 64) + 2 * 64);
 }
 
-TEST(ZooTest, WeightsBeginAsPublished) {
-  const auto initial = [](const Model& model, const std::string& name) {
-    return ParameterOf(model, name).initialiser;
-  };
-  const Model lenet = MustBuild(Named("lenet"), Images(1, 28, 10));
-  for (const auto& [layer, fan_in] : {std::pair("conv1", 25), std::pair("conv2", 500),
-                                      std::pair("ip1", 800), std::pair("ip2", 500)}) {
-    const Initialiser weight = initial(lenet, std::string(layer) + ".weight");
-    EXPECT_EQ(weight.kind, Initialiser::Kind::kUniform) << layer;
-    EXPECT_DOUBLE_EQ(weight.value, std::sqrt(3.0 / fan_in)) << layer;
-    EXPECT_EQ(initial(lenet, std::string(layer) + ".bias"), Initialiser::Constant(0)) << layer;
+// The elements of one output's weights, and of one input's.
+double FanIn(const Shape& weight) {
+  return static_cast<double>(weight.elements()) / static_cast<double>(weight.dim(0));
+}
+double FanOut(const Shape& weight) {
+  return static_cast<double>(weight.elements()) / static_cast<double>(weight.dim(1));
+}
+
+// How PyTorch begins a layer that nothing is said of: torch.nn.Linear and Conv2d, weight and bias.
+Initialiser OfPyTorch(const Shape& weight) {
+  return Initialiser::Uniform(1 / std::sqrt(FanIn(weight)));
+}
+
+// How the network's authors begin a parameter of a layer with this weight: torchvision's sources,
+// Caffe's prototxt and OpenAI's src/model.py. Batch norm's gain and shift are 1 and 0 in all.
+Initialiser PublishedOf(const std::string& network, const std::string& name, const Shape& weight) {
+  const bool is_bias = name.ends_with(".bias");
+  const bool is_convolution = weight.rank() == 4;
+  if (name.ends_with(".gamma")) return Initialiser::Constant(1);
+  if (name.ends_with(".beta")) return Initialiser::Constant(0);
+  if (network == "alexnet") return OfPyTorch(weight);
+  if (network.starts_with("resnet")) {
+    if (!is_convolution) return OfPyTorch(weight);
+    return Initialiser::Normal(std::sqrt(2.0 / FanOut(weight)));
   }
-  const Model resnet = MustBuild(Named("resnet-50"), Images(3, 64, 10));
-  EXPECT_EQ(initial(resnet, "layer1.0.conv2.weight"),
-            Initialiser::Normal(std::sqrt(2.0 / (64 * 9))));
-  EXPECT_EQ(initial(resnet, "layer1.0.conv3.weight"), Initialiser::Normal(std::sqrt(2.0 / 256)));
-  EXPECT_EQ(initial(resnet, "layer1.0.bn3.gamma"), Initialiser::Constant(1));
-  EXPECT_EQ(initial(resnet, "fc.bias"), Initialiser::Uniform(1 / std::sqrt(2048.0)));
-  const Model densenet = MustBuild(Named("densenet-121"), Images(3, 64, 10));
-  EXPECT_EQ(initial(densenet, "features.denseblock1.denselayer2.conv1.weight"),
-            Initialiser::Normal(std::sqrt(2.0 / 96)));
-  EXPECT_EQ(initial(densenet, "classifier.weight"), Initialiser::Uniform(1 / std::sqrt(1024.0)));
-  EXPECT_EQ(initial(densenet, "classifier.bias"), Initialiser::Constant(0));
-  const Model vgg = MustBuild(Named("vgg-16"), Images(3, 64, 10));
-  EXPECT_EQ(initial(vgg, "features.2.weight"), Initialiser::Normal(std::sqrt(2.0 / (64 * 9))));
-  EXPECT_EQ(initial(vgg, "classifier.3.weight"), Initialiser::Normal(0.01));
-  const Model alexnet = MustBuild(Named("alexnet"), Images(3, 64, 10));
-  EXPECT_EQ(initial(alexnet, "features.0.bias"), Initialiser::Uniform(1 / std::sqrt(363.0)));
-  const Model gpt2 = MustBuild(Named("gpt-2"), Text(16, 65));
-  EXPECT_EQ(initial(gpt2, "wpe.weight"), Initialiser::Normal(0.01));
-  EXPECT_EQ(initial(gpt2, "block12.mlp.up.weight"), Initialiser::Normal(0.02));
-  EXPECT_EQ(initial(gpt2, "block12.mlp.down.weight"), Initialiser::Normal(0.02 / std::sqrt(24.0)));
+  if (is_bias) return Initialiser::Constant(0);
+  if (network == "densenet-121") {
+    if (!is_convolution) return OfPyTorch(weight);
+    return Initialiser::Normal(std::sqrt(2.0 / FanIn(weight)));
+  }
+  if (network == "vgg-16") {
+    if (!is_convolution) return Initialiser::Normal(0.01);
+    return Initialiser::Normal(std::sqrt(2.0 / FanOut(weight)));
+  }
+  if (network == "lenet") return Initialiser::Uniform(std::sqrt(3.0 / FanIn(weight)));
+  if (name == "wpe.weight") return Initialiser::Normal(0.01);
+  const bool ends_a_branch = name.ends_with("down.weight") || name.ends_with("out.weight");
+  return Initialiser::Normal(ends_a_branch ? 0.02 / std::sqrt(2.0 * 12) : 0.02);
+}
+
+TEST(ZooTest, EveryParameterBeginsAsPublished) {
+  for (const char* const network :
+       {"lenet", "alexnet", "vgg-16", "resnet-18", "resnet-50", "densenet-121", "gpt-2"}) {
+    const std::string name = network;
+    const Model model = MustBuild(Named(name), name == "gpt-2"   ? Text(16, 65)
+                                               : name == "lenet" ? Images(1, 28, 10)
+                                                                 : Images(3, 64, 10));
+    for (const Parameter& parameter : model.parameters) {
+      Shape weight = parameter.shape;
+      if (parameter.name.ends_with(".bias")) {
+        weight = ParameterOf(model, parameter.name.substr(0, parameter.name.size() - 4) + "weight")
+                     .shape;
+      }
+      const Initialiser want = PublishedOf(name, parameter.name, weight);
+      EXPECT_EQ(parameter.initialiser.kind, want.kind) << network << " " << parameter.name;
+      EXPECT_DOUBLE_EQ(parameter.initialiser.value, want.value) << network << " " << parameter.name;
+    }
+  }
 }
 
 // The operator refuses by networks::kNetworks what BuildZoo refuses by its layers.
