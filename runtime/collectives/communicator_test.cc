@@ -12,12 +12,14 @@
 #include <gtest/gtest.h>
 
 #include "runtime/collectives/testing/group.h"
+#include "runtime/collectives/testing/relay.h"
 #include "runtime/collectives/testing/tripwire.h"
 
 namespace ringmaster::collectives {
 namespace {
 
 using std::chrono::microseconds;
+using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 using ::testing::ElementsAre;
 using testing::Group;
@@ -231,6 +233,35 @@ TEST(CommunicatorTest, FitMeasuresTheLinksAndEveryRankEndsWithTheSameNumbers) {
     EXPECT_EQ(model.gamma, models[0].gamma);
     EXPECT_NE(model.between.alpha, CostModel().between.alpha);
   }
+}
+
+// A link that lets a piece through and then rests takes so long for a small message after another,
+// and so many times as long for a large one.
+TEST(CommunicatorTest, FitFindsTheDelayAndTheRateOfALink) {
+  constexpr size_t kPiece = 16 * 1024;
+  constexpr milliseconds kRest{4};
+  const double delay = std::chrono::duration<double>(kRest).count();
+  const double rate = delay / kPiece;  // seconds a byte
+  testing::Relay relay;
+  Group group(2, testing::Wires::kTcp);
+  group.options.members[1].address = relay.Open(group.options.members[1].address);
+  const auto fitted = [&] {
+    LinkCost link;
+    group.Run([&](Communicator& comm) {
+      ASSERT_TRUE(comm.Fit(std::to_string(comm.rank())).ok()) << comm.status();
+      if (comm.rank() == 0) link = comm.selector().model().between;
+    });
+    return link;
+  };
+  const LinkCost fast = fitted();
+  EXPECT_LT(fast.alpha, delay / 2);
+  EXPECT_LT(fast.beta, rate / 2);
+  relay.Chop(kPiece, kRest);
+  const LinkCost slow = fitted();
+  EXPECT_GT(slow.alpha, delay * 0.8);
+  EXPECT_LT(slow.alpha, delay * 2.5);
+  EXPECT_GT(slow.beta, rate * 0.6);
+  EXPECT_LT(slow.beta, rate * 2.5);
 }
 
 TEST(CommunicatorTest, FitFindsRanksOfThisMachineOnOneNode) {
