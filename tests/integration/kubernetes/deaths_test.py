@@ -30,6 +30,7 @@ class DeathsWithPrograms(DiesAfterEachWrite):
             self.assertIn(words, failed["message"])
         self.assertEqual(self.status()["restarts"]["byCause"].get("Preemption"), 1)
         self.assertEqual((sorted(self.created("pods")), self.created("services")), (["story-0-0", "story-1-0", "story-1-1"], ["story"]))
+        self.until(lambda: not self.services(), "the end of the service, which an operator that lives again would leave to the job's")
         self.expire()
         self.until(lambda: self.job() is None, "the end of the job")
         self.until_pods()
