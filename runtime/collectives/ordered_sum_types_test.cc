@@ -25,7 +25,10 @@ using testing::Group;
 using testing::Wires;
 
 constexpr int kShards = 9;
-constexpr size_t kSizes[] = {0, 1, 7, 1000};  // numbers
+// Numbers; of blocks none, one, and four of which one is half full.
+constexpr size_t kSizes[] = {0, 1, 7, 3 * HalfBlock::kValues + 77};
+constexpr size_t kShortSegmentBytes = 1100;  // two blocks
+constexpr size_t kSegmentBytes = 256 * 1024;
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr size_t kMany[] = {50'000};
 #else
@@ -68,7 +71,7 @@ template <typename T>
 class OrderedSumTypesTest : public ::testing::Test {
  protected:
   // Where there are more ranks than shards some have none.
-  void ExpectTree(int world, Wires wires, std::span<const size_t> sizes) {
+  void ExpectTree(int world, Wires wires, std::span<const size_t> sizes, size_t segment_bytes) {
     std::vector<std::vector<std::vector<T>>> shards(sizes.size());
     std::vector<std::vector<T>> want;
     for (size_t i = 0; i < sizes.size(); ++i) {
@@ -76,6 +79,7 @@ class OrderedSumTypesTest : public ::testing::Test {
       want.push_back(TreeSum(shards[i], {0, kShards}));
     }
     Group group(world, wires);
+    group.options.segment_bytes = segment_bytes;
     for (const Algorithm schedule : {Algorithm::kDirect, Algorithm::kHalvingDoubling}) {
       group.options.algorithm = schedule;
       group.Run([&](Communicator& comm) {
@@ -106,12 +110,37 @@ TYPED_TEST_SUITE(OrderedSumTypesTest, Types);
 TYPED_TEST(OrderedSumTypesTest, OfFewElementsIsTheTreesByBothSchedulesAtEveryWorld) {
   constexpr Wires kWires[] = {Wires::kShared, Wires::kTcp, Wires::kMixed};
   for (const int world : {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 24, 32})
-    this->ExpectTree(world, kWires[static_cast<size_t>(world) % std::size(kWires)], kSizes);
+    this->ExpectTree(world, kWires[static_cast<size_t>(world) % std::size(kWires)], kSizes,
+                     kShortSegmentBytes);
 }
 
 TYPED_TEST(OrderedSumTypesTest, OfManyElementsIsTheTreesByBothSchedules) {
-  for (const int world : {2, 3, 8}) this->ExpectTree(world, Wires::kShared, kMany);
-  this->ExpectTree(3, Wires::kTcp, kMany);
+  for (const int world : {2, 3, 8}) this->ExpectTree(world, Wires::kShared, kMany, kSegmentBytes);
+  this->ExpectTree(3, Wires::kTcp, kMany, kSegmentBytes);
+}
+
+template <typename T>
+class SixteenBitSumTest : public ::testing::Test {};
+using SixteenBitTypes = ::testing::Types<BFloat16, HalfBlock>;
+TYPED_TEST_SUITE(SixteenBitSumTest, SixteenBitTypes);
+
+TYPED_TEST(SixteenBitSumTest, HalvesTheBytesOfFloats) {
+  constexpr int kWorld = 2;
+  constexpr size_t kFloats = 3 * HalfBlock::kValues + 77;
+  Group group(kWorld);
+  group.Run([&](Communicator& comm) {
+    OrderedSum<float> floats(kWorld, kFloats);
+    OrderedSum<TypeParam> small(kWorld, EncodedCount<TypeParam>(kFloats));
+    std::vector<float> values(kFloats);
+    std::vector<TypeParam> out(EncodedCount<TypeParam>(kFloats));
+    ASSERT_TRUE(floats.Add(comm.rank(), values).ok());
+    ASSERT_TRUE(floats.Reduce(comm, values, "floats").ok());
+    const uint64_t before = comm.stats().of(OperationKind::kOrderedSum).bytes_sent;
+    ASSERT_TRUE(small.Add(comm.rank(), out).ok());
+    ASSERT_TRUE(small.Reduce(comm, out, "small").ok());
+    const uint64_t sent = comm.stats().of(OperationKind::kOrderedSum).bytes_sent - before;
+    EXPECT_NEAR(static_cast<double>(sent) / static_cast<double>(before), 0.5, 0.15);
+  });
 }
 
 }  // namespace
