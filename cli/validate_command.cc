@@ -64,9 +64,7 @@ std::string ExplainJob(const std::string& name, const v1::TrainingJob& job) {
   if (api::SynchronisesBatchNorm(job.spec.trainer->model)) {
     text += fmt::format(
         "batch norm normalises over the {} samples of the batch; a worker holds the values of all "
-        "of "
-
-        "its shards at once\n",
+        "of its shards at once\n",
         batch.size);
   } else if (api::HasBatchNorm(job.spec.trainer->model)) {
     text += fmt::format("batch norm normalises over the {} samples of a shard\n", samples);

@@ -266,7 +266,7 @@ class Communicator {
   // From now on the operations of this round, and those of its groups, are the accelerator's as far
   // as it takes them: it knows how to combine, and they are no Barrier, AllgatherBytes or Run.
   // Every rank calls it between the same two operations. It is destroyed with the last communicator
-  // of the round. (For nccl.h; a round has one accelerator at most.)
+  // of the round, or at once where that is ending. (For nccl.h; a round has one at most.)
   void Accelerate(std::unique_ptr<Accelerator> accelerator);
 
   // Fails the communicator with kAborted and this reason, wakes whoever waits in it within 100 ms

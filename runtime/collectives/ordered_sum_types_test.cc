@@ -41,7 +41,7 @@ std::vector<T> RandomShard(size_t size, std::mt19937& random) {
   std::normal_distribution<float> normal;
   std::vector<float> values(size);
   for (float& value : values)
-    value = std::ldexp(normal(random), static_cast<int>(random() % 24) - 12);
+    value = std::ldexp(normal(random), static_cast<int>(random() % 30) - 15);
   if constexpr (std::is_floating_point_v<T>) {
     return std::vector<T>(values.begin(), values.end());
   } else {

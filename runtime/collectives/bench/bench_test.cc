@@ -355,7 +355,8 @@ TEST(BenchProgramTest, EndsAndNamesTheRankThatIsKilled) {
 
 // Whether NCCL can carry three ranks here.
 bool NcclCarriesThree() {
-  return RunProgram("--transport nccl --ranks 3 --sizes 4:1").code == 0;
+  static const bool carries = RunProgram("--transport nccl --ranks 3 --sizes 4:1").code == 0;
+  return carries;
 }
 
 TEST(BenchProgramTest, EndsAndNamesTheRankThatIsStoppedWhileNcclWorks) {

@@ -148,7 +148,7 @@ absl::Status CheckNccl(const Options& options) {
   return absl::FailedPreconditionError(
       fmt::format("--transport nccl: {} ranks need a GPU each, and this machine shows {}; lower "
                   "--ranks, or let "
-                  "them share with NCCL_MULTI_RANK_GPU_ENABLE=1",
+                  "them share (NCCL_MULTI_RANK_GPU_ENABLE=1)",
                   options.ranks, *devices));
 }
 

@@ -23,9 +23,9 @@ inline constexpr int kAnyBlocks = std::numeric_limits<int>::max();
 // Not thread-safe. The device's context must be current in each call.
 class Comm {
  public:
-  // Begins to join the other ranks that have the same id. `most_blocks` as of
-  // Device, the same on all ranks. `vendor` must
-  // outlive it. kInternal: an error of NCCL's, as of all that follow.
+  // Begins to join the other ranks that have the same id. `most_blocks`: of threads, in a call of
+  // NCCL; the same on all ranks. `vendor` must outlive it. kInternal: an error of NCCL's, as of all
+  // that follow.
   static absl::StatusOr<std::unique_ptr<Comm>> Join(const Vendor& vendor, const ncclUniqueId& id,
                                                     int rank, int world, int most_blocks);
 

@@ -37,13 +37,15 @@ class Device {
 
   size_t slot_bytes() const { return slot_bytes_; }
 
-  // How many blocks of threads a call of NCCL may have here.
+  // How many blocks of threads a call of NCCL may have here, so that those of all ranks that share
+  // the device fit; kAnyBlocks where none does.
   int most_blocks() const { return most_blocks_; }
 
   // Makes it the calling thread's device.
   absl::Status Enter();
 
-  // The same as long as `body` runs, for a thread that may have another one.
+  // The same as long as `body` runs, for a thread that may have another one. Where the driver
+  // refuses, `body` does not run.
   void Visit(absl::FunctionRef<void()> body);
 
   // Does the steps; blocks until all results are where they belong. `patience` is for one step. On

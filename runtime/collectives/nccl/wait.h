@@ -18,8 +18,9 @@ namespace ringmaster::collectives::nccl {
 absl::Status WaitBeside(Transport& transport, std::chrono::milliseconds patience,
                         std::string_view what, absl::FunctionRef<absl::StatusOr<bool>()> done);
 
-// After an error of the device's: the transport's, where the ranks name one soon (NCCL sees that a
-// connection has ended, the transport why), or OK. What this rank has posted must still live.
+// After an error of the device's: blocks for some tenths of a second at most. The transport's
+// error, where the ranks name one soon (NCCL sees that a connection has ended, the transport why),
+// or OK. What this rank has posted must still live.
 absl::Status LookForCause(Transport& transport);
 
 }  // namespace ringmaster::collectives::nccl

@@ -138,9 +138,9 @@ bool TcpTransport::MayLookAgain(int looks, SteadyTime* until) {
 }
 
 bool TcpTransport::AwaitedRuns() {
-  if (awaited_.peer < 0 || std::ranges::find(sharing_, awaited_.peer) == sharing_.end())
-    return false;
-  return !peer(awaited_.peer).link.channel().IsOtherAway();
+  if (awaited_.peer < 0) return false;
+  const Link& link = peer(awaited_.peer).link;
+  return link.path() == Path::kSharedMemory && !link.channel().IsOtherAway();
 }
 
 void TcpTransport::LetOthersRun() {
