@@ -223,7 +223,7 @@ bool Relay::MoveOneWay(Connection& connection, int from, SteadyTime now) {
       }
       direction.held.erase(direction.held.begin(), direction.held.begin() + put);
       bytes_ += static_cast<uint64_t>(put);
-      direction.next = now + rest_;
+      direction.next = steady_clock::now() + rest_;  // `now` may be long ago on a busy machine
     }
   }
   if (direction.ended && direction.held.empty() && !direction.closed) {
