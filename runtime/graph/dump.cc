@@ -103,7 +103,7 @@ class PlanWriter {
   Dump Write() {
     std::string text = fmt::format("arena: {} bytes, {} without reuse\n", Bytes(plan_.arena.bytes),
                                    Bytes(plan_.bytes_without_reuse));
-    text += Reorders();
+    text += Reorders() + ReordersWithin();
     Notes notes = NotesOfAliases();
     for (size_t i = 0; i < plan_.steps.size(); ++i) {
       const PlannedStep& step = plan_.steps[i];
@@ -132,9 +132,31 @@ class PlanWriter {
       bytes += to.bytes();
       lines += fmt::format("    {} {}: {} to {}\n", i, node.name, from.ToString(), to.ToString());
     }
-    if (count == 0) return "reorders of images: none\n";
-    return fmt::format("reorders of images: {} of {} steps, {} bytes written\n{}", count,
-                       plan_.steps.size(), Bytes(bytes), lines);
+    return Counted("reorders of images", count, bytes, lines);
+  }
+
+  // A library's convolution wants its operands in its own layout, and copies them where they are in
+  // another.
+  std::string ReordersWithin() const {
+    int count = 0;
+    size_t bytes = 0;
+    std::string lines;
+    for (size_t i = 0; i < plan_.steps.size(); ++i) {
+      const size_t of_step = plan_.steps[i].primitive->reordered_bytes();
+      if (of_step == 0) continue;
+      ++count;
+      bytes += of_step;
+      const Node& node = graph_.node(plan_.steps[i].node);
+      lines += fmt::format("    {} {}: {} bytes\n", i, node.name, Bytes(of_step));
+    }
+    return Counted("reorders of images within other steps", count, bytes, lines);
+  }
+
+  std::string Counted(std::string_view what, int count, size_t bytes,
+                      const std::string& lines) const {
+    if (count == 0) return fmt::format("{}: none\n", what);
+    return fmt::format("{}: {} of {} steps, {} bytes written\n{}", what, count, plan_.steps.size(),
+                       Bytes(bytes), lines);
   }
 
   // They are no steps, but without them the others would not hang together.

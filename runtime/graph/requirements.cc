@@ -17,6 +17,7 @@ absl::StatusOr<Requirements> RequirementsOf(const Graph& graph, const CompileOpt
   for (const PlannedStep& step : plan.steps) {
     const Node& node = plan.graph.node(step.node);
     result.implementation_names.push_back(fmt::format("{}: {}", node.name, step.primitive->name()));
+    result.reordered_bytes += step.primitive->reordered_bytes();
     for (const ValueId output : node.outputs) {
       const size_t bytes = plan.graph.spec(output).bytes();
       if (bytes <= result.largest_bytes) continue;

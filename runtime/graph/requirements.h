@@ -17,6 +17,8 @@ struct Requirements {
   // The value that takes most of it: its node's name, its type and shape, and its bytes.
   std::string largest;
   size_t largest_bytes = 0;
+  // Of images that steps copy from one layout into another beside what they are for.
+  size_t reordered_bytes = 0;
   std::vector<std::string> implementation_names;  // as Executor::ImplementationNames
 };
 

@@ -23,6 +23,13 @@ bool Allowed(Family family, Selection selection) {
 constexpr std::array<std::string_view, 7> kForAnyLayout = {"add",   "concat",    "copy", "relu",
                                                            "scale", "relu_grad", "slice"};
 
+bool ReferenceTakes(const NodeSpec& node) {
+  if (IsRowMajor(node) || node.op == "reorder") return true;
+  return LieAlike(node) && std::ranges::find(kForAnyLayout, node.op) != kForAnyLayout.end();
+}
+
+}  // namespace
+
 bool LieAlike(const NodeSpec& node) {
   const auto like_output = [&](const tensor::ValueSpec& spec) {
     return spec.layout == node.outputs.front().layout;
@@ -30,13 +37,6 @@ bool LieAlike(const NodeSpec& node) {
   return std::ranges::all_of(node.inputs, like_output) &&
          std::ranges::all_of(node.outputs, like_output);
 }
-
-bool ReferenceTakes(const NodeSpec& node) {
-  if (IsRowMajor(node) || node.op == "reorder") return true;
-  return LieAlike(node) && std::ranges::find(kForAnyLayout, node.op) != kForAnyLayout.end();
-}
-
-}  // namespace
 
 bool IsRowMajor(const NodeSpec& node) {
   const auto is = [](const tensor::ValueSpec& spec) {

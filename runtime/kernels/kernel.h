@@ -77,6 +77,8 @@ class Primitive {
   // Run writes a place it has made every read of it. Of which inputs this holds may also be the
   // same memory.
   virtual bool MayOverwrite(int /*input*/, int /*output*/) const { return false; }
+  // Bytes of images that Run copies from one layout into another, before or behind what it is for.
+  virtual size_t reordered_bytes() const { return 0; }
   // Which code this is, down to what the bits may depend on, as in "onednn/jit:avx2".
   virtual std::string name() const = 0;
 };
@@ -104,6 +106,8 @@ std::unique_ptr<Primitive> Prepare(const NodeSpec& node, Selection selection);
 
 // Whether all inputs and outputs are row-major.
 bool IsRowMajor(const NodeSpec& node);
+// Whether all of them have one layout.
+bool LieAlike(const NodeSpec& node);
 
 // The layout of images in which this processor convolves fastest. Row-major: it has no other.
 tensor::Layout FastestImageLayout();

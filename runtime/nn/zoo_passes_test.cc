@@ -265,6 +265,9 @@ TEST_P(ZooLayoutTest, AStepInBlocksReordersImagesOnlySoOften) {
     if (node.op->type == "reorder") reorders.push_back(node.name);
   }
   EXPECT_EQ(std::ssize(reorders), GetParam().count) << ::testing::PrintToString(reorders);
+  const auto step = graph::RequirementsOf(model.graph, {.images = images});
+  ASSERT_TRUE(step.ok()) << step.status();
+  EXPECT_EQ(step->reordered_bytes, 0U) << "within other steps";
 }
 
 INSTANTIATE_TEST_SUITE_P(Zoo, ZooLayoutTest,

@@ -64,6 +64,14 @@ ValueId OddPartsOfBlocks(CaseBuilder& b) {
   const ValueId parts[] = {b.Var({2, 16, 3, 3}), b.Var({2, 4, 3, 3}), b.Var({2, 44, 3, 3})};
   return Conv2d(g, Relu(g, Concat(g, parts, 1)), b.Var({16, 64, 3, 3}), b.Var({16}), kSame3);
 }
+// What may stand between convolutions in blocks, each of which sees what the one before made.
+ValueId ActivationsInBlocks(CaseBuilder& b) {
+  Graph& g = b.graph();
+  ValueId x = Conv2d(g, b.Var({kCaseSamples, 3, 5, 5}), b.Var({64, 3, 3, 3}), b.Var({64}), kSame3);
+  x = Dropout(g, Silu(g, Gelu(g, x)), 0.25);
+  x = Conv2d(g, AdaptiveAvgPool2d(g, x, {3, 3}), b.Var({16, 64, 3, 3}), b.Var({16}), kSame3);
+  return Multiply(g, Sigmoid(g, x), Tanh(g, ExactGelu(g, x)));
+}
 // Attention that sees everything, of two heads, made of its parts.
 ValueId AttentionOfParts(CaseBuilder& b) {
   Graph& g = b.graph();
@@ -102,6 +110,7 @@ std::vector<Case> NetworkCases() {
       {"DenseBlock", DenseBlock},
       {"OddChannels", OddChannels},
       {"OddPartsOfBlocks", OddPartsOfBlocks},
+      {"ActivationsInBlocks", ActivationsInBlocks},
       {"AttentionOfParts", AttentionOfParts},
       {"SmallTransformer", SmallTransformer},
   };

@@ -1,6 +1,8 @@
 #include <algorithm>
+#include <array>
 #include <numeric>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -20,6 +22,12 @@ struct Images {
   bool output = false;
   bool wants_blocks = false;  // whatever its inputs come in
 };
+
+// Ops that make an element of those at its place, in whatever layout.
+constexpr std::array<std::string_view, 16> kElementwise = {
+    "add",          "divide",   "dropout", "exact_gelu", "exact_gelu_grad", "gelu",
+    "gelu_grad",    "multiply", "relu",    "relu_grad",  "scale",           "sigmoid",
+    "sigmoid_grad", "subtract", "tanh",    "tanh_grad"};
 
 std::vector<size_t> FirstOnes(size_t count) {
   std::vector<size_t> all(count);
@@ -71,6 +79,15 @@ class LayoutChoice {
     return other;
   }
 
+  // Of operands that nothing brings to another shape.
+  bool IsElementwise(const Node& node) const {
+    const auto has_its_shape = [&](ValueId input) {
+      return graph_.shape(input) == graph_.shape(node.outputs[0]);
+    };
+    return std::ranges::find(kElementwise, node.op->type) != kElementwise.end() &&
+           std::ranges::all_of(node.inputs, has_its_shape);
+  }
+
   Images ImagesOf(const Node& node) const {
     const std::string_view op = node.op->type;
     const bool is_image = IsImage(node.outputs[0]);
@@ -78,14 +95,14 @@ class LayoutChoice {
     if (op == "conv2d" || op == "conv2d_grad_input")
       return {{0}, is_image, WantsBlocks(node, is_image)};
     if (op == "conv2d_grad_weight") return {{0, 1}, false, WantsBlocks(node, false)};
-    if (op == "relu" || op == "scale" || op == "max_pool2d" || op == "avg_pool2d")
+    if (IsElementwise(node)) return {all, is_image};
+    if (op == "max_pool2d" || op == "avg_pool2d" || op == "adaptive_avg_pool2d" ||
+        op == "adaptive_avg_pool2d_grad")
       return {{0}, is_image};
     // From a single pixel on: nothing else says that what it leads to lies in blocks.
     if (op == "avg_pool2d_grad")
       return {{0}, is_image, took_blocks_ && is_image && !IsImage(node.inputs[0])};
-    if (op == "relu_grad" || op == "max_pool2d_grad") return {all, is_image};
-    if (op == "add" && graph_.shape(node.inputs[0]) == graph_.shape(node.inputs[1]))
-      return {all, is_image};
+    if (op == "max_pool2d_grad") return {all, is_image};
     if (op == "batch_norm") {
       return node.inputs.size() == 4 ? Images{{0, 3}, is_image} : Images{{0}, is_image};
     }

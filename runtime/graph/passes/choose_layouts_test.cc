@@ -1,3 +1,7 @@
+#include <ostream>
+#include <string>
+#include <string_view>
+
 #include <gtest/gtest.h>
 
 #include "runtime/graph/op_definition.h"
@@ -22,6 +26,64 @@ TEST(ChooseLayoutsTest, ImagesOfAResNetAreMadeInBlocksAndNeverReordered) {
   }
   EXPECT_EQ(OpsOf(chosen).count("reorder"), 0u) << ToString(chosen);
 }
+
+// What stands between two convolutions that work in blocks.
+struct Between {
+  std::string_view op;
+  ValueId (*add)(Graph& g, ValueId x);
+};
+
+std::ostream& operator<<(std::ostream& out, const Between& between) {
+  return out << between.op;
+}
+
+class LayoutChainTest : public ::testing::TestWithParam<Between> {};
+
+TEST_P(LayoutChainTest, StaysInBlocksForwardAndBackward) {
+  if (kernels::FastestImageLayout() == tensor::Layout::kRowMajor) GTEST_SKIP() << "no blocks";
+  Graph g;
+  const auto weight = [&](const std::string& name, const Shape& shape) {
+    return g.Parameter(name, shape, DType::kF32);
+  };
+  ValueId x = g.Input("images", {2, 64, 32, 32}, DType::kF32);
+  x = Conv2d(g, x, weight("w1", {64, 64, 3, 3}), weight("b1", {64}), kSame);
+  x = Conv2d(g, GetParam().add(g, x), weight("w2", {64, 64, 3, 3}), weight("b2", {64}), kSame);
+  AddGradients(g, Flatten(g, AdaptiveAvgPool2d(g, x, {1, 1})));
+  const Graph chosen = ChooseLayouts(g, tensor::Layout::kBlocks8, kernels::Selection::kFastest);
+  ASSERT_TRUE(chosen.status().ok()) << chosen.status();
+  EXPECT_EQ(OpsOf(chosen)["reorder"], 1) << "of what comes from outside\n" << ToString(chosen);
+  int images = 0;
+  for (const Node& node : chosen.nodes()) {
+    const std::string op(GetParam().op), type(node.op->type);
+    const ValueSpec& made = chosen.spec(node.outputs[0]);
+    if ((type != op && type != op + "_grad") || made.shape.Product(2, 4) == 1) continue;
+    EXPECT_EQ(made.layout, tensor::Layout::kBlocks8) << node.name;
+    ++images;
+  }
+  EXPECT_GE(images, 2) << ToString(chosen);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Ops, LayoutChainTest,
+    ::testing::Values(Between{"relu", [](Graph& g, ValueId x) { return Relu(g, x); }},
+                      Between{"gelu", [](Graph& g, ValueId x) { return Gelu(g, x); }},
+                      Between{"exact_gelu", [](Graph& g, ValueId x) { return ExactGelu(g, x); }},
+                      Between{"tanh", [](Graph& g, ValueId x) { return Tanh(g, x); }},
+                      Between{"sigmoid", [](Graph& g, ValueId x) { return Sigmoid(g, x); }},
+                      // Half of which is a sigmoid.
+                      Between{"sigmoid", [](Graph& g, ValueId x) { return Silu(g, x); }},
+                      Between{"dropout", [](Graph& g, ValueId x) { return Dropout(g, x, 0.25); }},
+                      Between{"adaptive_avg_pool2d",
+                              [](Graph& g, ValueId x) {
+                                return AdaptiveAvgPool2d(g, x, {13, 11});
+                              }},
+                      Between{"max_pool2d",
+                              [](Graph& g, ValueId x) {
+                                return MaxPool2d(g, x, {2, 2}, {{2, 2}, {0, 0}});
+                              }},
+                      Between{"avg_pool2d", [](Graph& g, ValueId x) {
+                                return AvgPool2d(g, x, {2, 2}, {{2, 2}, {0, 0}});
+                              }}));
 
 TEST(ChooseLayoutsTest, WhatComesFromOutsideIsReorderedOnceForAllItsReaders) {
   Graph g;

@@ -56,7 +56,7 @@ std::unique_ptr<Primitive> Conv2d(const NodeSpec& node) {
     const tensor::Shape* bias = node.inputs.size() == 3 ? &node.inputs[2].shape : nullptr;
     const Geometry g(node.attributes);
     const auto pd = ForwardDesc(x, weight, bias, y, g);
-    const int src = p.Reordered(p.Input(0, Stored(node.inputs[0])), pd.src_desc());
+    const int src = p.ReorderedImage(p.Input(0, Stored(node.inputs[0])), pd.src_desc());
     const int weights = p.Reordered(p.Input(1, Plain(g.Grouped(weight))), pd.weights_desc());
     const auto stored = Stored(node.outputs[0]);
     const int out = p.Output(0, stored);
@@ -72,7 +72,7 @@ std::unique_ptr<Primitive> Conv2d(const NodeSpec& node) {
           pd, {{DNNL_ARG_SRC, src}, {DNNL_ARG_WEIGHTS, weights}, {DNNL_ARG_DST, dst}});
     }
     if (node.attributes.Int("relu") != 0) p.KeepPositive(dst);
-    if (dst != out) p.Reorder(dst, out);
+    p.FinishImage(dst, out);
   });
 }
 
@@ -88,7 +88,7 @@ std::unique_ptr<Primitive> Conv2dGradInput(const NodeSpec& node) {
                               g.dilation, g.padding, g.padding);
     const Backward::primitive_desc pd(desc, UserScratchpad(), CpuEngine(),
                                       ForwardDesc(dx, weight, nullptr, dy, g));
-    const int diff_dst = p.Reordered(p.Input(0, Stored(node.inputs[0])), pd.diff_dst_desc());
+    const int diff_dst = p.ReorderedImage(p.Input(0, Stored(node.inputs[0])), pd.diff_dst_desc());
     const int weights = p.Reordered(p.Input(1, Plain(g.Grouped(weight))), pd.weights_desc());
     const auto stored = Stored(node.outputs[0]);
     const int out = p.Output(0, stored);
@@ -96,7 +96,7 @@ std::unique_ptr<Primitive> Conv2dGradInput(const NodeSpec& node) {
     p.Compute<Backward>(pd, {{DNNL_ARG_DIFF_DST, diff_dst},
                              {DNNL_ARG_WEIGHTS, weights},
                              {DNNL_ARG_DIFF_SRC, diff_src}});
-    if (diff_src != out) p.Reorder(diff_src, out);
+    p.FinishImage(diff_src, out);
   });
 }
 
@@ -111,8 +111,8 @@ std::unique_ptr<Primitive> Conv2dGradWeight(const NodeSpec& node) {
                               g.padding, g.padding);
     const Backward::primitive_desc pd(desc, UserScratchpad(), CpuEngine(),
                                       ForwardDesc(x, dw, nullptr, dy, g));
-    const int src = p.Reordered(p.Input(0, Stored(node.inputs[0])), pd.src_desc());
-    const int diff_dst = p.Reordered(p.Input(1, Stored(node.inputs[1])), pd.diff_dst_desc());
+    const int src = p.ReorderedImage(p.Input(0, Stored(node.inputs[0])), pd.src_desc());
+    const int diff_dst = p.ReorderedImage(p.Input(1, Stored(node.inputs[1])), pd.diff_dst_desc());
     const auto plain = Plain(g.Grouped(dw));
     const int out = p.Output(0, plain);
     const int diff_weights =

@@ -1,5 +1,5 @@
-// Activations that need an exponential, which oneDNN computes in whole vectors. (ReLU is bound by
-// memory and stays with our own loops.)
+// Activations that need an exponential, which oneDNN computes in whole vectors, in any layout that
+// operands and result share. (ReLU is bound by memory and stays with our own loops.)
 #include "runtime/kernels/onednn/onednn.h"
 #include "runtime/kernels/onednn/program.h"
 
@@ -18,6 +18,7 @@ dnnl::memory::desc Flat(const NodeSpec& node) {
 }
 
 std::unique_ptr<Primitive> Forward(const NodeSpec& node, algorithm kind) {
+  if (!LieAlike(node)) return nullptr;
   return Build(node, [&](Program& p) {
     const auto flat = Flat(node);
     const int src = p.Input(0, flat), dst = p.Output(0, flat);
@@ -28,6 +29,7 @@ std::unique_ptr<Primitive> Forward(const NodeSpec& node, algorithm kind) {
 
 // `saved` says what input 0 is: DNNL_ARG_SRC or DNNL_ARG_DST of the forward pass.
 std::unique_ptr<Primitive> Backward(const NodeSpec& node, algorithm kind, int saved) {
+  if (!LieAlike(node)) return nullptr;
   return Build(node, [&](Program& p) {
     using Grad = dnnl::eltwise_backward;
     const auto flat = Flat(node);

@@ -89,6 +89,18 @@ int Program::Reordered(int buffer, const dnnl::memory::desc& wanted) {
   return copy;
 }
 
+int Program::ReorderedImage(int buffer, const dnnl::memory::desc& wanted) {
+  const int image = Reordered(buffer, wanted);
+  if (image != buffer) reordered_bytes_ += wanted.get_size();
+  return image;
+}
+
+void Program::FinishImage(int from, int to) {
+  if (from == to) return;
+  Reorder(from, to);
+  reordered_bytes_ += DescOf(to).get_size();
+}
+
 void Program::Reorder(int from, int to) {
   if (const auto reorder = WeightReorder::Between(DescOf(from), DescOf(to))) {
     stages_.push_back(

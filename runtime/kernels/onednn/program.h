@@ -54,8 +54,12 @@ class Program final : public Primitive {
     AddStage(P(pd), pd.scratchpad_desc(), arguments);
     stages_.back().computes = true;
   }
+  // The same for an image, whose copy is counted.
+  int ReorderedImage(int buffer, const dnnl::memory::desc& wanted);
   // Copies between layouts.
   void Reorder(int from, int to);
+  // The same for an image that has been computed, unless it lies in its place already.
+  void FinishImage(int from, int to);
   // Takes the positive part of a buffer in its place. A primitive's own post-operation would be
   // free, but it turns what is no number into 0 (jit:avx2), or other bits than ours come out
   // (gemm).
@@ -67,6 +71,7 @@ class Program final : public Primitive {
 
   void Run(const Arguments& arguments) override;
   size_t scratch_bytes() const override { return scratch_bytes_; }
+  size_t reordered_bytes() const override { return reordered_bytes_; }
   // The computing primitives', or that there are none.
   std::string name() const override;
 
@@ -99,6 +104,7 @@ class Program final : public Primitive {
   std::vector<Buffer> buffers_;
   std::vector<Stage> stages_;
   size_t scratch_bytes_ = 0;
+  size_t reordered_bytes_ = 0;
   dnnl::stream stream_{CpuEngine()};
 };
 

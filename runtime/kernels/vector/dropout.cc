@@ -2,8 +2,11 @@
 #include <algorithm>
 
 #include "runtime/device/parallel.h"
+#include "runtime/kernels/transpose.h"
+#include "runtime/kernels/vector/blocks.h"
 #include "runtime/kernels/vector/fit.h"
 #include "runtime/kernels/vector/lanes.h"
+#include "runtime/kernels/vector/parts.h"
 #include "runtime/kernels/vector/vector.h"
 #include "runtime/tensor/random.h"
 
@@ -56,72 +59,157 @@ inline Numbers Draw(const Philox::Input& input, uint32_t first_block) {
            _mm256_unpacklo_epi64(high01, high23), _mm256_unpackhi_epi64(high01, high23)}};
 }
 
-class DropoutKernel : public VectorPrimitive {
+// What both kernels share: which numbers are a sample's, and which of them keep their element.
+class MaskingKernel : public VectorPrimitive {
  public:
-  explicit DropoutKernel(const NodeSpec& node)
-      : samples_(node.outputs[0].shape.dim(0)),
-        per_sample_(node.outputs[0].shape.elements() / samples_),
-        op_(static_cast<uint32_t>(node.attributes.Int("random_op"))) {
+  bool MayOverwrite(int /*input*/, int /*output*/) const override { return true; }
+
+ protected:
+  explicit MaskingKernel(const NodeSpec& node)
+      : op_(static_cast<uint32_t>(node.attributes.Int("random_op"))) {
     const double rate = node.attributes.Real("rate");
     threshold_ = static_cast<uint32_t>(rate * 0x1p32);
     scale_ = static_cast<float>(1.0 / (1.0 - rate));
   }
 
-  bool MayOverwrite(int /*input*/, int /*output*/) const override { return true; }
+  static constexpr int64_t kNumbers = 32;  // of one draw
+  static constexpr int64_t kBlock = 4;     // numbers, at which a draw may begin
+
+  Philox::Input InputOf(const Arguments& a, int64_t sample) const {
+    return Philox::InputOf({.seed = a.context->seed,
+                            .domain = tensor::RandomDomain::kDropout,
+                            .op = op_,
+                            .position = a.context->sample_positions[static_cast<size_t>(sample)]});
+  }
+
+  // All bits of the elements that stay, none of the others.
+  __m256 Kept(__m256i numbers) const {
+    return _mm256_castsi256_ps(
+        _mm256_cmpeq_epi32(_mm256_max_epu32(numbers, Same(threshold_)), numbers));
+  }
+
+  template <typename Lanes>
+  void Mask(const Lanes& lanes, __m256 kept, const float* x, float* y) const {
+    lanes.Store(y, _mm256_and_ps(kept, _mm256_mul_ps(_mm256_set1_ps(scale_), lanes.Load(x))));
+  }
+
+ private:
+  const uint32_t op_;
+  uint32_t threshold_ = 0;
+  float scale_ = 1;
+};
+
+class DropoutKernel : public MaskingKernel {
+ public:
+  explicit DropoutKernel(const NodeSpec& node)
+      : MaskingKernel(node),
+        samples_(node.outputs[0].shape.dim(0)),
+        per_sample_(node.outputs[0].shape.elements() / samples_) {}
 
   void Run(const Arguments& a) override {
-    const int64_t chunks = (per_sample_ + kChunk - 1) / kChunk;
+    const int64_t chunks = PartsOf(per_sample_, kChunk);
     device::ParallelFor(samples_ * chunks, std::min(kChunk, per_sample_), [&](int64_t task) {
       const int64_t sample = task / chunks, begin = task % chunks * kChunk;
-      const Philox::Input input =
-          Philox::InputOf({.seed = a.context->seed,
-                           .domain = tensor::RandomDomain::kDropout,
-                           .op = op_,
-                           .position = a.context->sample_positions[static_cast<size_t>(sample)]});
-      MaskChunk(input, begin, std::min(kChunk, per_sample_ - begin),
+      MaskChunk(InputOf(a, sample), begin, std::min(kChunk, per_sample_ - begin),
                 a.in<float>(0) + sample * per_sample_ + begin,
                 a.out<float>(0) + sample * per_sample_ + begin);
     });
   }
 
  private:
-  static constexpr int64_t kNumbers = 32;           // of one draw
   static constexpr int64_t kChunk = kNumbers * 64;  // elements of one task
 
   // `begin` is the first element's place in its sample.
   void MaskChunk(const Philox::Input& input, int64_t begin, int64_t count, const float* x,
                  float* y) const {
     for (int64_t i = 0; i < count; i += kNumbers) {
-      const Numbers numbers = Draw(input, static_cast<uint32_t>((begin + i) / 4));
+      const Numbers numbers = Draw(input, static_cast<uint32_t>((begin + i) / kBlock));
       const int64_t left = count - i;
       if (left >= kNumbers) {
         for (int64_t j = 0; j < 4; ++j)
-          Mask(Whole(), numbers.all[j], x + i + j * kLane, y + i + j * kLane);
+          Mask(Whole(), Kept(numbers.all[j]), x + i + j * kLane, y + i + j * kLane);
         continue;
       }
       for (int64_t j = 0; j * kLane < left; ++j)
-        Mask(Part(std::min(kLane, left - j * kLane)), numbers.all[j], x + i + j * kLane,
+        Mask(Part(std::min(kLane, left - j * kLane)), Kept(numbers.all[j]), x + i + j * kLane,
              y + i + j * kLane);
     }
   }
 
-  template <typename Lanes>
-  void Mask(const Lanes& lanes, __m256i numbers, const float* x, float* y) const {
-    const __m256i kept = _mm256_cmpeq_epi32(_mm256_max_epu32(numbers, Same(threshold_)), numbers);
-    const __m256 scaled = _mm256_mul_ps(_mm256_set1_ps(scale_), lanes.Load(x));
-    lanes.Store(y, _mm256_and_ps(_mm256_castsi256_ps(kept), scaled));
+  const int64_t samples_, per_sample_;
+};
+
+// Images in blocks of channels. Numbers belong to elements as they lie in rows, so those of eight
+// channels' next pixels are drawn in eight rows, and turned.
+class DropoutOfBlocksKernel : public MaskingKernel {
+ public:
+  explicit DropoutOfBlocksKernel(const NodeSpec& node)
+      : MaskingKernel(node), walk_(node.outputs[0]) {}
+
+  size_t scratch_bytes() const override {
+    const int64_t busy = std::min<int64_t>(tasks(), device::ThreadCount());
+    return static_cast<size_t>(busy) * kRows * sizeof(float);
   }
 
-  const int64_t samples_, per_sample_;
-  const uint32_t op_;
-  uint32_t threshold_ = 0;
-  float scale_ = 1;
+  void Run(const Arguments& a) override {
+    ForParts(tasks(), kLane * std::min(kPixels, walk_.plane()), kRows,
+             static_cast<float*>(a.scratch), [&](int64_t task, float* rows) {
+               const int64_t piece = task % pieces(), sample = task / pieces() / walk_.groups();
+               MaskPixels(a, sample, task / pieces() % walk_.groups(), piece * kPixels, rows);
+             });
+  }
+
+ private:
+  static constexpr int64_t kPixels = 512;              // of one task
+  static constexpr int64_t kRow = kPixels + kNumbers;  // what is drawn before and behind them
+  static constexpr size_t kRows = kLane * kRow;
+
+  int64_t pieces() const { return PartsOf(walk_.plane(), kPixels); }
+  int64_t tasks() const { return walk_.batch() * walk_.groups() * pieces(); }
+
+  void MaskPixels(const Arguments& a, int64_t sample, int64_t group, int64_t begin,
+                  float* rows) const {
+    const Philox::Input input = InputOf(a, sample);
+    const int64_t count = std::min(kPixels, walk_.plane() - begin);
+    const float* row_of[kLane];
+    for (int64_t channel = 0; channel < kLane; ++channel) {
+      const int64_t first = (group * kLane + channel) * walk_.plane() + begin;
+      float* row = rows + channel * kRow;
+      DrawRow(input, first / kBlock, first % kBlock + count, row);
+      row_of[channel] = row + first % kBlock;
+    }
+    const int64_t place = walk_.Begin(sample, group) + begin * walk_.step();
+    const float* x = a.in<float>(0) + place;
+    float* y = a.out<float>(0) + place;
+    for (int64_t pixel = 0; pixel < count; pixel += kLane) {
+      EightRows kept;
+      for (int64_t channel = 0; channel < kLane; ++channel)
+        kept[channel] = _mm256_loadu_ps(row_of[channel] + pixel);
+      Transpose(kept);
+      for (int64_t i = 0; i < std::min(kLane, count - pixel); ++i) {
+        const int64_t at = (pixel + i) * walk_.step();
+        Mask(Whole(), kept[i], x + at, y + at);
+      }
+    }
+  }
+
+  // Whole draws, until there are `count` numbers.
+  void DrawRow(const Philox::Input& input, int64_t first_block, int64_t count, float* row) const {
+    for (int64_t i = 0; i < count; i += kNumbers) {
+      const Numbers numbers = Draw(input, static_cast<uint32_t>(first_block + i / kBlock));
+      for (int64_t j = 0; j < 4; ++j) _mm256_storeu_ps(row + i + j * kLane, Kept(numbers.all[j]));
+    }
+  }
+
+  const LaneWalk walk_;
 };
 
 }  // namespace
 
 std::unique_ptr<Primitive> Dropout(const NodeSpec& node) {
-  return Fits(node) ? std::make_unique<DropoutKernel>(node) : nullptr;
+  if (!FitsAlike(node)) return nullptr;
+  if (IsRowMajor(node)) return std::make_unique<DropoutKernel>(node);
+  return std::make_unique<DropoutOfBlocksKernel>(node);
 }
 
 }  // namespace ringmaster::kernels::vector

@@ -123,12 +123,6 @@ class ScaleKernel : public ElementwisePrimitive {
   const float factor_;
 };
 
-// What happens to each element alone happens in any layout, if all have the same.
-bool FitsAlike(const NodeSpec& node) {
-  const auto is_like = [&](const tensor::ValueSpec& spec) { return spec == node.outputs[0]; };
-  return FitsInAnyLayout(node) && std::ranges::all_of(node.inputs, is_like);
-}
-
 }  // namespace
 
 std::unique_ptr<Primitive> Add(const NodeSpec& node) {

@@ -27,6 +27,11 @@ bool FitsInAnyLayout(const NodeSpec& node) {
   return HasVectors() && AllF32(node.inputs) && AllF32(node.outputs);
 }
 
+bool FitsAlike(const NodeSpec& node) {
+  const auto is_like = [&](const tensor::ValueSpec& spec) { return spec == node.outputs[0]; };
+  return FitsInAnyLayout(node) && std::ranges::all_of(node.inputs, is_like);
+}
+
 bool FitsWithIndices(const NodeSpec& node) {
   return HasVectors() && IsRowMajor(node) && AllF32(node.inputs.first(1)) &&
          AllF32(node.inputs.subspan(2)) && AllF32(node.outputs);

@@ -24,6 +24,10 @@ bool FitsWithSums(const NodeSpec& node);
 // The same in any layout: for kernels that look at it.
 bool FitsInAnyLayout(const NodeSpec& node);
 
+// The same, where all inputs and outputs have one shape and lie alike: for kernels that do to one
+// place what they do to all.
+bool FitsAlike(const NodeSpec& node);
+
 }  // namespace ringmaster::kernels::vector
 
 #endif  // RINGMASTER_RUNTIME_KERNELS_VECTOR_FIT_H_

@@ -46,11 +46,11 @@ class GeluGradKernel : public VectorPrimitive {
 }  // namespace
 
 std::unique_ptr<Primitive> Gelu(const NodeSpec& node) {
-  return Fits(node) ? std::make_unique<GeluKernel>(node) : nullptr;
+  return FitsAlike(node) ? std::make_unique<GeluKernel>(node) : nullptr;
 }
 
 std::unique_ptr<Primitive> GeluGrad(const NodeSpec& node) {
-  return Fits(node) ? std::make_unique<GeluGradKernel>(node) : nullptr;
+  return FitsAlike(node) ? std::make_unique<GeluGradKernel>(node) : nullptr;
 }
 
 }  // namespace ringmaster::kernels::vector
