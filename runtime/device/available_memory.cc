@@ -2,10 +2,14 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
+#include <system_error>
 
 namespace ringmaster::device {
 namespace {
+
+constexpr int64_t kKib = 1024;
 
 // The number in a file that holds one; nothing for "max" or no such file.
 std::optional<int64_t> Number(const std::string& path) {
@@ -19,7 +23,7 @@ std::optional<int64_t> Number(const std::string& path) {
 std::optional<int64_t> NumberBehind(const std::string& word, const std::string& path) {
   std::ifstream in(path);
   for (std::string line; std::getline(in, line);) {
-    if (!line.starts_with(word + " ")) continue;
+    if (!line.starts_with(word + " ") && !line.starts_with(word + "\t")) continue;
     return std::strtoll(line.c_str() + word.size(), nullptr, 10);
   }
   return std::nullopt;
@@ -32,6 +36,21 @@ struct GroupFiles {
   const char* inactive;  // pages of files, which are given back when memory is short,
   const char* active;    // those that were read more than once as well
 };
+
+// The kernel's boot, and the mount namespace for what is of a container: processes of one see one
+// control group's files. Empty where either cannot be read.
+std::string BootName(const std::string& root) {
+  std::ifstream in(root + "/proc/sys/kernel/random/boot_id");
+  std::string boot;
+  in >> boot;
+  return boot;
+}
+std::string ContainerName(const std::string& root) {
+  std::error_code error;
+  const auto mounts = std::filesystem::read_symlink(root + "/proc/self/ns/mnt", error);
+  const std::string boot = BootName(root);
+  return error || boot.empty() ? "" : boot + "/" + mounts.string();
+}
 
 std::optional<int64_t> LeftInGroup(const std::string& root, const GroupFiles& files) {
   const std::optional<int64_t> limit = Number(root + files.limit);
@@ -46,19 +65,30 @@ std::optional<int64_t> LeftInGroup(const std::string& root, const GroupFiles& fi
 
 }  // namespace
 
-std::optional<int64_t> AvailableMemory(const std::string& root) {
+std::vector<MemoryPool> MemoryPools(const std::string& root) {
   constexpr GroupFiles kVersion2 = {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current",
                                     "/sys/fs/cgroup/memory.stat", "inactive_file", "active_file"};
   constexpr GroupFiles kVersion1 = {
       "/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory/memory.usage_in_bytes",
       "/sys/fs/cgroup/memory/memory.stat", "total_inactive_file", "total_active_file"};
-  std::optional<int64_t> available = NumberBehind("MemAvailable:", root + "/proc/meminfo");
-  if (available) *available *= 1024;
+  std::vector<MemoryPool> pools;
+  if (const auto machine = NumberBehind("MemAvailable:", root + "/proc/meminfo"))
+    pools.push_back({BootName(root), "machine", *machine * kKib});
   for (const GroupFiles& files : {kVersion2, kVersion1}) {
-    const std::optional<int64_t> left = LeftInGroup(root, files);
-    if (left) available = std::min(*left, available.value_or(*left));
+    if (const auto left = LeftInGroup(root, files))
+      pools.push_back({ContainerName(root), "container", *left});
   }
-  return available;
+  return pools;
+}
+
+std::optional<int64_t> AvailableMemory(const std::string& root) {
+  const std::vector<MemoryPool> pools = MemoryPools(root);
+  const auto least = std::ranges::min_element(pools, {}, &MemoryPool::available);
+  return least == pools.end() ? std::nullopt : std::optional(least->available);
+}
+
+int64_t OwnMemory(const std::string& root) {
+  return NumberBehind("RssAnon:", root + "/proc/self/status").value_or(0) * kKib;
 }
 
 }  // namespace ringmaster::device

@@ -13,11 +13,17 @@ namespace {
 class AvailableMemoryTest : public ::testing::Test {
  protected:
   void Write(const std::string& path, const std::string& content) {
-    const std::filesystem::path file = folder_.path().string() + path;
+    const std::filesystem::path file = root() + path;
     std::filesystem::create_directories(file.parent_path());
     std::ofstream(file) << content;
   }
-  std::optional<int64_t> Available() { return AvailableMemory(folder_.path().string()); }
+  void Link(const std::string& path, const std::string& target) {
+    const std::filesystem::path link = root() + path;
+    std::filesystem::create_directories(link.parent_path());
+    std::filesystem::create_symlink(target, link);
+  }
+  std::string root() const { return folder_.path().string(); }
+  std::optional<int64_t> Available() { return AvailableMemory(root()); }
 
   void MachineHas(int64_t kib) {
     Write("/proc/meminfo", "MemTotal:       24684096 kB\nMemAvailable:   " + std::to_string(kib) +
@@ -61,6 +67,36 @@ TEST_F(AvailableMemoryTest, TakesNoHarmFromMorePagesOfFilesThanAreUsed) {
   Write("/sys/fs/cgroup/memory/memory.usage_in_bytes", "100000\n");
   Write("/sys/fs/cgroup/memory/memory.stat", "total_inactive_file 140000\n");
   EXPECT_EQ(Available(), 1000 * 1024);
+}
+
+TEST_F(AvailableMemoryTest, NamesTheMachineByItsBootAndTheContainerByItsMountsToo) {
+  MachineHas(1000);
+  Write("/proc/sys/kernel/random/boot_id", "c0ffee\n");
+  Write("/sys/fs/cgroup/memory.max", "500000\n");
+  Write("/sys/fs/cgroup/memory.current", "300000\n");
+  Link("/proc/self/ns/mnt", "mnt:[4026531840]");
+  const std::vector<MemoryPool> pools = MemoryPools(root());
+  ASSERT_EQ(pools.size(), 2U);
+  EXPECT_EQ(pools[0].name, "c0ffee");
+  EXPECT_EQ(pools[0].owner, "machine");
+  EXPECT_EQ(pools[0].available, 1000 * 1024);
+  EXPECT_EQ(pools[1].name, "c0ffee/mnt:[4026531840]");
+  EXPECT_EQ(pools[1].owner, "container");
+  EXPECT_EQ(pools[1].available, 200'000);
+}
+
+TEST_F(AvailableMemoryTest, HasNoNamesWhereTheSystemTellsNone) {
+  MachineHas(1000);
+  ASSERT_EQ(MemoryPools(root()).size(), 1U);
+  EXPECT_EQ(MemoryPools(root())[0].name, "");
+}
+
+TEST_F(AvailableMemoryTest, CountsWhatThisProcessHasTouched) {
+  Write("/proc/self/status", "VmRSS:\t 900 kB\nRssAnon:\t     700 kB\nRssFile:\t 200 kB\n");
+  EXPECT_EQ(OwnMemory(root()), 700 * 1024);
+  const int64_t before = OwnMemory();
+  const std::vector<char> touched(50'000'000, 'x');
+  EXPECT_GE(OwnMemory(), before + 45'000'000) << touched.back();
 }
 
 TEST_F(AvailableMemoryTest, IsUnknownWhereTheSystemDoesNotSay) {

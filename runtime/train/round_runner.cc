@@ -9,6 +9,8 @@
 #include "common/log.h"
 #include "common/status.h"
 #include "proto/ringmaster/training/v1alpha1/trainer.api.h"
+#include "runtime/device/available_memory.h"
+#include "runtime/train/memory_check.h"
 #include "runtime/train/restore.h"
 
 namespace ringmaster::train {
@@ -51,6 +53,7 @@ absl::Status RoundRunner::Train() {
   RM_RETURN_IF_ERROR(MeasureLinks());
   RM_RETURN_IF_ERROR(Restore());
   RM_RETURN_IF_ERROR(PrepareSteps());
+  RM_RETURN_IF_ERROR(CheckMemory());
   while (!done()) {
     RM_ASSIGN_OR_RETURN(const StepFlags decided, Step());
     if (EvaluationIsDue()) RM_RETURN_IF_ERROR(Evaluate());
@@ -132,6 +135,18 @@ absl::Status RoundRunner::PrepareSteps() {
   if (!steps.ok()) return End(contract::kExitBadConfig, Message(steps.status()));
   steps_ = *std::move(steps);
   return absl::OkStatus();
+}
+
+// Each by itself had room for what it takes when it loaded the model.
+absl::Status RoundRunner::CheckMemory() {
+  const auto all = static_cast<int64_t>(context_.workload.lasting_bytes() +
+                                        context_.workload.evaluation_bytes() + steps_->bytes());
+  const int64_t taken = device::OwnMemory() - context_.memory_before;
+  RM_ASSIGN_OR_RETURN(
+      const std::optional<std::string> lack,
+      FindLackOfMemory(communicator_, {.bytes = std::clamp<int64_t>(all - taken, 0, all),
+                                       .pools = device::MemoryPools()}));
+  return lack ? End(contract::kExitNoResource, *lack) : absl::OkStatus();
 }
 
 StepFlags RoundRunner::Wanted() const {

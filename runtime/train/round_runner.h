@@ -40,6 +40,7 @@ struct RoundContext {
   EventSink& events;
   TrainerMetrics& metrics;
   collectives::Timeline* timeline;  // null: none is kept
+  int64_t memory_before;            // device::OwnMemory before anything of the model was there
 };
 
 // Lives for one Run, on the session's thread.
@@ -59,6 +60,7 @@ class RoundRunner {
   absl::Status MeasureLinks();
   absl::Status Restore();
   absl::Status PrepareSteps();
+  absl::Status CheckMemory();
   // What this rank wants of all.
   StepFlags Wanted() const;
   absl::StatusOr<StepFlags> Step();

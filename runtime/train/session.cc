@@ -153,6 +153,7 @@ std::optional<Ending> Session::Prepare() {
   if (!workload.ok()) return Failure(ExitCodeForData(workload.status()), workload.status());
   if (const absl::Status evaluated = CheckEvaluation(config_, *workload); !evaluated.ok())
     return Failure(contract::kExitBadData, evaluated);
+  memory_before_ = device::OwnMemory();
   parts_ = std::make_unique<Parts>(*std::move(workload), config_, options_, events_, metrics_);
   if (const absl::Status model =
           parts_->workload.CheckModel(options_.kernels, device::AvailableMemory());
@@ -252,7 +253,8 @@ std::optional<Ending> Session::RunRound(const Round& round) {
                              .inbox = inbox_,
                              .events = events_,
                              .metrics = metrics_,
-                             .timeline = timeline_.get()};
+                             .timeline = timeline_.get(),
+                             .memory_before = memory_before_};
   absl::StatusOr<std::optional<Ending>> ending = RoundRunner(context, round, *communicator_).Run();
   if (ending.ok()) return *std::move(ending);
   return AfterFailure(round, ending.status());

@@ -10,7 +10,7 @@ namespace ringmaster::train {
 
 ShardRunner::ShardRunner(const Workload& workload, kernels::Selection kernels,
                          std::span<float> weights)
-    : workload_(workload), kernels_(kernels), weights_(weights) {
+    : workload_(workload), kernels_(kernels), weights_(weights), bytes_(workload.shard_bytes()) {
   MakePrograms(1);
 }
 
@@ -30,19 +30,21 @@ absl::StatusOr<StepVector<float>> ShardRunner::Run(data::RowRange range,
 absl::Status ShardRunner::PrepareTogether(
     int shards, const std::function<std::optional<int64_t>()>& available_memory) {
   programs_.clear();
-  const absl::Status fits = workload_.CheckTogether(kernels_, shards, available_memory());
+  const absl::StatusOr<size_t> fits = workload_.CheckTogether(kernels_, shards, available_memory());
   MakePrograms(fits.ok() ? shards : 1);
-  return fits;
+  if (fits.ok()) bytes_ = *fits;
+  return fits.status();
 }
 
 absl::Status ShardRunner::PrepareShare(
     int64_t samples, const std::function<std::optional<int64_t>()>& available_memory) {
   if (samples == share_) return absl::OkStatus();
   programs_.clear();
-  const absl::Status fits = workload_.CheckShare(kernels_, samples, available_memory());
+  const absl::StatusOr<size_t> fits = workload_.CheckShare(kernels_, samples, available_memory());
   MakePrograms(1);
   share_ = fits.ok() ? samples : 0;
-  return fits;
+  if (fits.ok()) bytes_ = *fits;
+  return fits.status();
 }
 
 absl::StatusOr<bool> ShardRunner::AdvanceAll() {

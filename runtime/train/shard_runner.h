@@ -7,6 +7,7 @@
 #ifndef RINGMASTER_RUNTIME_TRAIN_SHARD_RUNNER_H_
 #define RINGMASTER_RUNTIME_TRAIN_SHARD_RUNNER_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -63,6 +64,9 @@ class ShardRunner {
       int place, data::RowRange range, std::span<const uint32_t> samples,
       std::span<const uint64_t> positions);
 
+  // Bytes that runs take beside the weights: values and gradients of all that is computed together.
+  size_t bytes() const { return bytes_; }
+
   // ShardProgram::SetProfile; of shards that are computed together, for all of them.
   void SetProfile(graph::Profile* profile);
 
@@ -76,6 +80,7 @@ class ShardRunner {
   const std::span<float> weights_;
   std::vector<std::unique_ptr<ShardProgram>> programs_;  // as many as are computed together
   int64_t share_ = 0;                                    // what PrepareShare has found room for
+  size_t bytes_;
   // What each of them waits for, and what it adds there.
   std::vector<graph::ShardSum> sums_;
   std::vector<std::span<const double>> own_;

@@ -161,7 +161,7 @@ TEST_F(SynchronisedTest, MemoryIsCountedForAllShardsOfAWorker) {
       static_cast<int64_t>(step->arena_bytes + sizeof(float) * workload.layout().parameter_floats);
   EXPECT_TRUE(workload.CheckTogether(kernels::Selection::kFastest, 4, 4 * of_a_shard).ok());
   const absl::Status status =
-      workload.CheckTogether(kernels::Selection::kFastest, 4, 4 * of_a_shard - 1);
+      workload.CheckTogether(kernels::Selection::kFastest, 4, 4 * of_a_shard - 1).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_THAT(Message(status),
               HasSubstr("for gradients of each of 4 shards of 4 samples, which synchronised batch "

@@ -135,6 +135,7 @@ absl::Status Workload::CheckModel(kernels::Selection kernels,
   }
   RM_ASSIGN_OR_RETURN(const graph::Requirements step, StepRequirements(layout_, kernels, 1));
   RM_RETURN_IF_ERROR(PlanEvaluation(kernels));
+  shard_bytes_ = sizeof(float) * layout_.parameter_floats + step.arena_bytes;
   if (available_memory) RM_RETURN_IF_ERROR(CheckMemory(step, *available_memory, advice));
   Sha256 hash;
   hash.Update(fmt::format("threads {}\n", device::ThreadCount()));
@@ -175,26 +176,26 @@ absl::Status Workload::PlanEvaluation(kernels::Selection kernels) {
   return absl::OkStatus();
 }
 
-absl::Status Workload::CheckTogether(kernels::Selection kernels, int together,
-                                     std::optional<int64_t> available_memory) const {
+absl::StatusOr<size_t> Workload::CheckTogether(kernels::Selection kernels, int together,
+                                               std::optional<int64_t> available_memory) const {
   return CheckShards(layout_, kernels, together, available_memory, "");
 }
 
-absl::Status Workload::CheckShare(kernels::Selection kernels, int64_t samples,
-                                  std::optional<int64_t> available_memory) const {
+absl::StatusOr<size_t> Workload::CheckShare(kernels::Selection kernels, int64_t samples,
+                                            std::optional<int64_t> available_memory) const {
   RM_ASSIGN_OR_RETURN(const nn::Model share, Build(nn::Mode::kTraining, samples));
   return CheckShards(share, kernels, 1, available_memory, "cut it into shards (batch.shards), ");
 }
 
 // Beside the weights and the sum, which are there already, each shard has its gradients.
-absl::Status Workload::CheckShards(const nn::Model& shard, kernels::Selection kernels, int together,
-                                   std::optional<int64_t> available_memory,
-                                   std::string_view advice) const {
+absl::StatusOr<size_t> Workload::CheckShards(const nn::Model& shard, kernels::Selection kernels,
+                                             int together, std::optional<int64_t> available_memory,
+                                             std::string_view advice) const {
   RM_ASSIGN_OR_RETURN(const graph::Requirements step, StepRequirements(shard, kernels, together));
   const size_t gradients = sizeof(float) * layout_.parameter_floats;
-  const size_t least =
-      static_cast<size_t>(together) * (gradients + step.arena_bytes) + evaluation_bytes_;
-  if (!available_memory || least <= static_cast<size_t>(*available_memory)) return absl::OkStatus();
+  const size_t of_shards = static_cast<size_t>(together) * (gradients + step.arena_bytes);
+  const size_t least = of_shards + evaluation_bytes_;
+  if (!available_memory || least <= static_cast<size_t>(*available_memory)) return of_shards;
   return absl::ResourceExhaustedError(fmt::format(
       "training needs {} more of memory, {} are available: {} for evaluation, {} for values and {} "
       "for gradients of {}; give the job more workers, make the batch smaller, {}or give the "
@@ -214,6 +215,11 @@ graph::CompileOptions Workload::StepOptions(kernels::Selection kernels, int toge
   }
   options.recompute_from /= shards;
   return options;
+}
+
+size_t Workload::lasting_bytes() const {
+  return sizeof(float) * (layout_.parameter_floats +
+                          optim::FloatsFor(config_->optimizer, layout_.parameter_floats));
 }
 
 // Weights, one shard's gradients and all shards' sum, what the optimizer keeps, what a step

@@ -72,14 +72,14 @@ class Workload {
   // of its own at once.
   bool synchronises() const;
   // Whether so many shards' values fit into the memory at once, beside an evaluation's.
-  // kResourceExhausted as CheckModel has it. After CheckModel, and with nothing of a step or an
-  // evaluation in memory yet.
-  absl::Status CheckTogether(kernels::Selection kernels, int together,
-                             std::optional<int64_t> available_memory) const;
+  // kResourceExhausted as CheckModel has it; otherwise the bytes of values and gradients. After
+  // CheckModel, and with nothing of a step or an evaluation in memory yet.
+  absl::StatusOr<size_t> CheckTogether(kernels::Selection kernels, int together,
+                                       std::optional<int64_t> available_memory) const;
   // The same for one worker's share of a batch that is not cut into shards, whose size follows from
   // the number of workers.
-  absl::Status CheckShare(kernels::Selection kernels, int64_t samples,
-                          std::optional<int64_t> available_memory) const;
+  absl::StatusOr<size_t> CheckShare(kernels::Selection kernels, int64_t samples,
+                                    std::optional<int64_t> available_memory) const;
 
   const training::v1alpha1::TrainerConfig& config() const { return *config_; }
   const Parts& parts() const { return parts_; }
@@ -101,6 +101,12 @@ class Workload {
   // divides kEvaluationBlock, and depends on the network and the data alone, so that the bits of
   // the result do.
   int64_t evaluated_at_once() const { return evaluated_at_once_; }
+  // After CheckModel, in bytes: what lasts from step to step (weights and what the optimizer keeps;
+  // a custom optimizer's is not known), values and gradients of one shard, and what an evaluation
+  // takes beside.
+  size_t lasting_bytes() const;
+  size_t shard_bytes() const { return shard_bytes_; }
+  size_t evaluation_bytes() const { return evaluation_bytes_; }
   // A digest of what decides the bits of this worker's kernels: implementations and threads.
   const std::string& kernels_digest() const { return kernels_digest_; }
   // "lenet-bn, 61,514 parameters"
@@ -114,8 +120,9 @@ class Workload {
   absl::StatusOr<graph::Requirements> StepRequirements(const nn::Model& shard,
                                                        kernels::Selection kernels,
                                                        int together) const;
-  absl::Status CheckShards(const nn::Model& shard, kernels::Selection kernels, int together,
-                           std::optional<int64_t> available_memory, std::string_view advice) const;
+  absl::StatusOr<size_t> CheckShards(const nn::Model& shard, kernels::Selection kernels,
+                                     int together, std::optional<int64_t> available_memory,
+                                     std::string_view advice) const;
   absl::Status PlanEvaluation(kernels::Selection kernels);
   absl::Status CheckMemory(const graph::Requirements& step, int64_t available,
                            std::string_view advice) const;
@@ -126,7 +133,8 @@ class Workload {
   optim::RunLength run_length_;
   nn::Model layout_;
   int64_t evaluated_at_once_ = 0;
-  size_t evaluation_bytes_ = 0;  // what it takes beside weights and statistics
+  size_t evaluation_bytes_ = 0;
+  size_t shard_bytes_ = 0;
   std::string kernels_digest_;
 };
 

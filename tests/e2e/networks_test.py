@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
 """The network that a manifest chooses, by name or as a list of layers, as a user sets it."""
+import re
+
 from ringmaster_run import ROOT, RunTest, main, ringmaster
 
 DIGITS = ROOT / "examples/digits/job.yaml"
@@ -45,6 +47,25 @@ class Networks(RunTest):
         answer = ringmaster(self.folder, "explain", "graph", str(DIGITS), "--set", "spec.trainer.stepMemoryBytes=1000")
         self.assertNotEqual(answer.returncode, 0)
         self.assertIn("the budget is 1,000, for a shard of 16 samples; allow more, or cut the batch into more shards", answer.stderr)
+
+    def test_workers_that_have_room_alone_but_not_beside_each_other_are_refused_before_their_first_step(self):
+        def refused(channels, workers):
+            layers = f"{{conv2d: {{channels: {channels}, kernel: 1}}}}, {{relu: {{}}}}, {{adaptiveAveragePool: {{size: 1}}}}, {{flatten: {{}}}}, {{linear: {{features: 10}}}}"
+            run = self.trained(DIGITS, f"spec.trainer.model={{sequential: {{layers: [{layers}]}}}}", "spec.trainer.batch={size: 1024, shards: 4}",
+                               "spec.restart.outOfMemory=0", workers=workers)
+            self.assertEqual(run.wait(), 2, run.text())
+            return run.text()
+
+        def gigabytes(pattern, text):
+            self.assertRegex(text, pattern)
+            return tuple(map(float, re.search(pattern, text).groups()))
+
+        channels = 1 << 20
+        needed, available = gigabytes(r"the model needs at least ([0-9.]+) GB of memory, ([0-9.]+) GB are available", refused(channels, 1))
+        text = refused(int(channels * 0.7 * available / needed), 2)
+        together, left = gigabytes(r"workers 0, 1 need ([0-9.]+) GB more of memory together, their \w+ has ([0-9.]+) GB left; start fewer workers there", text)
+        self.assertGreater(together, left)
+        self.assertLess(together / 2, left)
 
     def test_a_gpt2_of_two_layers_learns_to_write(self):
         _, steps, accuracy = self.trained(CHAR_LM, GPT2, "spec.trainer.steps=40").result()
