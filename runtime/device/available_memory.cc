@@ -74,10 +74,11 @@ std::vector<MemoryPool> MemoryPools(const std::string& root) {
   std::vector<MemoryPool> pools;
   if (const auto machine = NumberBehind("MemAvailable:", root + "/proc/meminfo"))
     pools.push_back({BootName(root), "machine", *machine * kKib});
+  std::optional<int64_t> least;
   for (const GroupFiles& files : {kVersion2, kVersion1}) {
-    if (const auto left = LeftInGroup(root, files))
-      pools.push_back({ContainerName(root), "container", *left});
+    if (const auto left = LeftInGroup(root, files)) least = std::min(*left, least.value_or(*left));
   }
+  if (least) pools.push_back({ContainerName(root), "container", *least});
   return pools;
 }
 
@@ -87,8 +88,11 @@ std::optional<int64_t> AvailableMemory(const std::string& root) {
   return least == pools.end() ? std::nullopt : std::optional(least->available);
 }
 
-int64_t OwnMemory(const std::string& root) {
-  return NumberBehind("RssAnon:", root + "/proc/self/status").value_or(0) * kKib;
+std::optional<int64_t> OwnMemory(const std::string& root) {
+  const std::string status = root + "/proc/self/status";
+  const std::optional<int64_t> resident = NumberBehind("RssAnon:", status);
+  if (!resident) return std::nullopt;
+  return (*resident + NumberBehind("VmSwap:", status).value_or(0)) * kKib;
 }
 
 }  // namespace ringmaster::device

@@ -17,17 +17,17 @@ struct MemoryPool {
   int64_t available = 0;  // bytes that can be had without swapping
 };
 
-// What the machine has available (/proc/meminfo), and what the control group of either version has
-// left below its limit, where there is one; pages of files count as free, as the kernel gives them
-// back. Empty where the system does not say.
+// What the machine has available (/proc/meminfo), and what the control group, of whichever version
+// says less, has left below its limit, where there is one; pages of files count as free, as the
+// kernel gives them back. Empty where the system does not say.
 std::vector<MemoryPool> MemoryPools(const std::string& root = "");
 
 // What the pool with the least has available; nothing where there is none.
 std::optional<int64_t> AvailableMemory(const std::string& root = "");
 
-// Bytes of memory of its own, no file's and shared with nobody, that this process has touched; 0
-// where the system does not say.
-int64_t OwnMemory(const std::string& root = "");
+// Bytes of memory of its own, no file's and shared with nobody, that this process has touched and
+// not given back, swapped out or not; nothing where the system does not say.
+std::optional<int64_t> OwnMemory(const std::string& root = "");
 
 }  // namespace ringmaster::device
 

@@ -85,6 +85,15 @@ TEST_F(AvailableMemoryTest, NamesTheMachineByItsBootAndTheContainerByItsMountsTo
   EXPECT_EQ(pools[1].available, 200'000);
 }
 
+TEST_F(AvailableMemoryTest, HasOnePoolOfAContainerWithBothVersionsOfControlGroups) {
+  Write("/sys/fs/cgroup/memory.max", "500000\n");
+  Write("/sys/fs/cgroup/memory.current", "300000\n");
+  Write("/sys/fs/cgroup/memory/memory.limit_in_bytes", "400000\n");
+  Write("/sys/fs/cgroup/memory/memory.usage_in_bytes", "300000\n");
+  ASSERT_EQ(MemoryPools(root()).size(), 1U);
+  EXPECT_EQ(MemoryPools(root())[0].available, 100'000);
+}
+
 TEST_F(AvailableMemoryTest, HasNoNamesWhereTheSystemTellsNone) {
   MachineHas(1000);
   ASSERT_EQ(MemoryPools(root()).size(), 1U);
@@ -92,15 +101,18 @@ TEST_F(AvailableMemoryTest, HasNoNamesWhereTheSystemTellsNone) {
 }
 
 TEST_F(AvailableMemoryTest, CountsWhatThisProcessHasTouched) {
-  Write("/proc/self/status", "VmRSS:\t 900 kB\nRssAnon:\t     700 kB\nRssFile:\t 200 kB\n");
-  EXPECT_EQ(OwnMemory(root()), 700 * 1024);
-  const int64_t before = OwnMemory();
+  Write("/proc/self/status",
+        "VmRSS:\t 900 kB\nRssAnon:\t     700 kB\nRssFile:\t 200 kB\nVmSwap:\t 40 kB\n");
+  EXPECT_EQ(OwnMemory(root()), 740 * 1024);
+  const std::optional<int64_t> before = OwnMemory();
+  ASSERT_TRUE(before.has_value());
   const std::vector<char> touched(50'000'000, 'x');
-  EXPECT_GE(OwnMemory(), before + 45'000'000) << touched.back();
+  EXPECT_GE(*OwnMemory(), *before + 45'000'000) << touched.back();
 }
 
 TEST_F(AvailableMemoryTest, IsUnknownWhereTheSystemDoesNotSay) {
   EXPECT_EQ(Available(), std::nullopt);
+  EXPECT_EQ(OwnMemory(root()), std::nullopt);
 }
 
 }  // namespace

@@ -92,6 +92,12 @@ Evaluator::Evaluator(const Workload& workload, kernels::Selection kernels, std::
       has_auroc_(HasAuroc(workload.held_out().format())),
       arena_(std::make_shared<device::Buffer>()) {}
 
+size_t Evaluator::bytes(const collectives::Communicator& communicator) const {
+  const collectives::ShardRange own =
+      OwnedBlocks(BlocksOf(workload_.held_out().size()), communicator.world(), communicator.rank());
+  return own.begin == own.end ? 0 : workload_.evaluation_bytes();
+}
+
 void Evaluator::Release() {
   prepared_.clear();
   *arena_ = {};

@@ -8,6 +8,7 @@
 #ifndef RINGMASTER_RUNTIME_TRAIN_EVALUATOR_H_
 #define RINGMASTER_RUNTIME_TRAIN_EVALUATOR_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -41,6 +42,9 @@ class Evaluator {
   // calls it. Blocks and fails as the communicator's operations do.
   absl::StatusOr<std::optional<Evaluation>> Run(int64_t step,
                                                 collectives::Communicator& communicator);
+
+  // What a Run on this rank takes beside weights and statistics.
+  size_t bytes(const collectives::Communicator& communicator) const;
 
   // Gives back the memory of what has run, for others to ask how much there is. The next Run
   // prepares its kernels again.

@@ -20,10 +20,13 @@ struct MemoryNeed {
   std::vector<device::MemoryPool> pools;
 };
 
-// Every rank calls it, and nothing large may be allocated between finding out `mine` and the call.
-// What is wrong with the first pool that has less than its ranks need together, as in "workers 0
-// and 1 need 12.3 GB more of memory, their machine has 9.1 GB left; ...", the same on every rank;
-// nothing where all have room. Errors are the communicator's.
+// Every rank calls it. From when the first rank finds out `mine` until its call is over no rank may
+// take or give back much memory, so they meet in a Barrier before.
+//
+// What is wrong with the first pool that has less than its ranks need together, as in "workers 0, 1
+// need 12.30 GB more of memory together, their machine has 9.10 GB left; ...", the same on every
+// rank; nothing where all have room. Errors are the communicator's; kInternal: a rank said nothing
+// that makes sense.
 absl::StatusOr<std::optional<std::string>> FindLackOfMemory(collectives::Communicator& communicator,
                                                             const MemoryNeed& mine);
 

@@ -43,10 +43,9 @@ TEST(MemoryCheckTest, RanksOfOneMachineNeedRoomForAllOfThem) {
             "");
   EXPECT_EQ(
       Complaint({{3 * kGb, {Machine("a", 6 * kGb - 1)}}, {3 * kGb, {Machine("a", 6 * kGb - 1)}}}),
-      "workers 0, 1 need 6.00 GB more of memory together, their machine has 6.00 GB left; start "
-      "fewer workers there, cut the batch into more shards (batch.shards), make it smaller, or "
-      "give "
-      "the workers more memory");
+      "workers 0, 1 need 6.00 GB more of memory together, their machine has 6.00 GB left; "
+      "start fewer workers there, cut the batch into more shards (batch.shards), make it "
+      "smaller, or give the workers more memory");
 }
 
 TEST(MemoryCheckTest, RanksOfSeveralMachinesAreAddedUpForEach) {

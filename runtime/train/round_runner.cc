@@ -53,7 +53,7 @@ absl::Status RoundRunner::Train() {
   RM_RETURN_IF_ERROR(MeasureLinks());
   RM_RETURN_IF_ERROR(Restore());
   RM_RETURN_IF_ERROR(PrepareSteps());
-  RM_RETURN_IF_ERROR(CheckMemory());
+  if (!done()) RM_RETURN_IF_ERROR(CheckMemory());
   while (!done()) {
     RM_ASSIGN_OR_RETURN(const StepFlags decided, Step());
     if (EvaluationIsDue()) RM_RETURN_IF_ERROR(Evaluate());
@@ -137,15 +137,19 @@ absl::Status RoundRunner::PrepareSteps() {
   return absl::OkStatus();
 }
 
-// Each by itself had room for what it takes when it loaded the model.
+// Each by itself had room for what it takes when it loaded the model. What was taken in an earlier
+// round is there already; and who gives back something of it has done so before the barrier.
 absl::Status RoundRunner::CheckMemory() {
-  const auto all = static_cast<int64_t>(context_.workload.lasting_bytes() +
-                                        context_.workload.evaluation_bytes() + steps_->bytes());
-  const int64_t taken = device::OwnMemory() - context_.memory_before;
-  RM_ASSIGN_OR_RETURN(
-      const std::optional<std::string> lack,
-      FindLackOfMemory(communicator_, {.bytes = std::clamp<int64_t>(all - taken, 0, all),
-                                       .pools = device::MemoryPools()}));
+  RM_RETURN_IF_ERROR(communicator_.Barrier("memory"));
+  const auto all = static_cast<int64_t>(context_.workload.lasting_bytes() + steps_->bytes() +
+                                        context_.evaluator.bytes(communicator_));
+  MemoryNeed mine{.bytes = all};
+  const std::optional<int64_t> now = device::OwnMemory();
+  if (now && context_.memory_before) {
+    mine.bytes = std::clamp<int64_t>(all - (*now - *context_.memory_before), 0, all);
+    mine.pools = device::MemoryPools();
+  }
+  RM_ASSIGN_OR_RETURN(const std::optional<std::string> lack, FindLackOfMemory(communicator_, mine));
   return lack ? End(contract::kExitNoResource, *lack) : absl::OkStatus();
 }
 

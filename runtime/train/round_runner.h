@@ -40,7 +40,8 @@ struct RoundContext {
   EventSink& events;
   TrainerMetrics& metrics;
   collectives::Timeline* timeline;  // null: none is kept
-  int64_t memory_before;            // device::OwnMemory before anything of the model was there
+  // device::OwnMemory before anything of the model was there.
+  std::optional<int64_t> memory_before;
 };
 
 // Lives for one Run, on the session's thread.

@@ -65,7 +65,7 @@ class Session {
   EventSink& events_;
   TrainerMetrics metrics_;
   int64_t round_ = 0;
-  int64_t memory_before_ = 0;  // RoundContext
+  std::optional<int64_t> memory_before_;  // RoundContext
   std::unique_ptr<Parts> parts_;
   std::unique_ptr<collectives::Timeline> timeline_;  // where the configuration asks for one
   std::unique_ptr<collectives::tcp::Listener> listener_;

@@ -65,8 +65,10 @@ class StepRunner {
   std::span<const uint32_t> samples() const { return samples_; }
   int64_t own_samples() const { return own_samples_; }
 
-  // Bytes that steps take beside weights and what the optimizer keeps.
-  size_t bytes() const { return context_.shards.bytes() + total_.span().size_bytes(); }
+  // Bytes that steps take, at least, beside weights and what the optimizer keeps.
+  size_t bytes() const {
+    return context_.shards.bytes() + total_.span().size_bytes() + sum_->bytes();
+  }
 
   // The sums over all ranks, and what they and those of Compute moved. Errors are the
   // communicator's.

@@ -187,7 +187,7 @@ absl::StatusOr<size_t> Workload::CheckShare(kernels::Selection kernels, int64_t 
   return CheckShards(share, kernels, 1, available_memory, "cut it into shards (batch.shards), ");
 }
 
-// Beside the weights and the sum, which are there already, each shard has its gradients.
+// Beside the weights and the sum, which have their places already, each shard has its gradients.
 absl::StatusOr<size_t> Workload::CheckShards(const nn::Model& shard, kernels::Selection kernels,
                                              int together, std::optional<int64_t> available_memory,
                                              std::string_view advice) const {

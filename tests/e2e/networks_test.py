@@ -60,7 +60,7 @@ class Networks(RunTest):
             self.assertRegex(text, pattern)
             return tuple(map(float, re.search(pattern, text).groups()))
 
-        channels = 1 << 20
+        channels = 1 << 24  # a terabyte
         needed, available = gigabytes(r"the model needs at least ([0-9.]+) GB of memory, ([0-9.]+) GB are available", refused(channels, 1))
         text = refused(int(channels * 0.7 * available / needed), 2)
         together, left = gigabytes(r"workers 0, 1 need ([0-9.]+) GB more of memory together, their \w+ has ([0-9.]+) GB left; start fewer workers there", text)

@@ -44,6 +44,8 @@ class Program final : public Primitive {
   // `buffer` in the layout `wanted`: itself, or a scratch copy made by a reorder before what is
   // added next.
   int Reordered(int buffer, const dnnl::memory::desc& wanted);
+  // The same for an image, whose copy is counted.
+  int ReorderedImage(int buffer, const dnnl::memory::desc& wanted);
 
   // A primitive with its arguments (DNNL_ARG_..., buffer). `pd` is its description, from which come
   // the name and the size of its scratchpad.
@@ -54,8 +56,6 @@ class Program final : public Primitive {
     AddStage(P(pd), pd.scratchpad_desc(), arguments);
     stages_.back().computes = true;
   }
-  // The same for an image, whose copy is counted.
-  int ReorderedImage(int buffer, const dnnl::memory::desc& wanted);
   // Copies between layouts.
   void Reorder(int from, int to);
   // The same for an image that has been computed, unless it lies in its place already.

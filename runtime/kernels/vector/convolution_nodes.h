@@ -77,10 +77,11 @@ struct Node {
     return Prepare({op, attributes, in, {&out, 1}}, selection);
   }
 
-  // What comes out, in rows, of a primitive for that layout, where all memory was no number before.
+  // What comes out, in rows, of a primitive for that layout, where all memory was no number before;
+  // with `in_place` it is written over the first operand.
   template <typename Float>
-  std::vector<Float> Run(Primitive& primitive,
-                         tensor::Layout layout = tensor::Layout::kRowMajor) const {
+  std::vector<Float> Run(Primitive& primitive, tensor::Layout layout = tensor::Layout::kRowMajor,
+                         const RunContext* context = nullptr, bool in_place = false) const {
     tensor::RandomStream stream({.seed = 5});
     std::vector<std::vector<Float>> values;
     std::vector<const void*> pointers;
@@ -97,11 +98,16 @@ struct Node {
     void* place = scratch.data();
     size_t space = scratch.size() * sizeof(float);
     std::align(64, primitive.scratch_bytes(), place, space);
-    void* outputs[] = {y.data()};
-    primitive.Run({pointers.data(), outputs, place, nullptr});
-    return makes_image ? Relaid(y, output, layout, false) : y;
+    std::vector<Float>& made = in_place ? values.front() : y;
+    void* outputs[] = {made.data()};
+    primitive.Run({pointers.data(), outputs, place, context});
+    return makes_image ? Relaid(made, output, layout, false) : made;
   }
 };
+
+inline void PrintTo(const Node& node, std::ostream* os) {
+  *os << node.op << " to " << node.output.ToString();
+}
 
 inline std::vector<Node> NodesOf(const Convolution& c) {
   return {
