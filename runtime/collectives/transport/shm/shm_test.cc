@@ -388,6 +388,28 @@ TEST(SharedMemoryTest, FallsBackToTcpWhereThereIsNoRoom) {
   });
 }
 
+// Of three ranks the middle one makes the memory of one of its two pairs.
+TEST(SharedMemoryTest, FallsBackToTcpForThePairAloneThatFindsNoRoom) {
+  Group group(3);
+  ++group.options.round;
+  std::vector<uint64_t> sharing(3);
+  testing::RunThreads(3, [&](int rank) {
+    CommunicatorOptions options = group.OptionsFor(rank);
+    if (rank == 1) options.shared_memory_bytes = size_t{1} << 39;
+    const auto comm = Communicator::Create(options, group.listener(rank));
+    ASSERT_TRUE(comm.ok()) << comm.status();
+    for (int lap = 0; lap < 3; ++lap) {
+      std::vector<float> data(20'011, static_cast<float>(rank));
+      ASSERT_TRUE((*comm)->Allreduce(Reduction::kSum, data, data, "x").ok()) << (*comm)->status();
+      ASSERT_EQ(data, std::vector<float>(data.size(), 3.0f));
+    }
+    sharing[static_cast<size_t>(rank)] = (*comm)->stats().sharing_peers;
+    ASSERT_TRUE((*comm)->Barrier("end").ok());
+  });
+  EXPECT_EQ(sharing[1], 1U);
+  EXPECT_EQ(sharing[0] + sharing[1] + sharing[2], 4U) << "two of three pairs";
+}
+
 TEST(SharedMemoryTest, SaysWhatToDoWhereItIsWantedAndThereIsNoRoom) {
   Group group(2);
   group.options.shared_memory_bytes = size_t{1} << 39;
