@@ -235,9 +235,8 @@ TEST(CommunicatorTest, FitMeasuresTheLinksAndEveryRankEndsWithTheSameNumbers) {
   }
 }
 
-// A link that lets a piece through and then rests takes so long for a small message after another,
-// and so many times as long for a large one. A link that has rested lets the first of eight through
-// at once, and the first two of a peer's for a rank that begins later: six eighths are left.
+// A link that rests before it lets a piece through takes so long for a small message, and so many
+// times as long for a large one. The first of eight small ones may be there when a rank begins.
 TEST(CommunicatorTest, FitFindsTheDelayAndTheRateOfALink) {
   constexpr size_t kPiece = 16 * 1024;
   constexpr milliseconds kRest{4};
@@ -259,7 +258,7 @@ TEST(CommunicatorTest, FitFindsTheDelayAndTheRateOfALink) {
   EXPECT_LT(fast.beta, rate / 2);
   relay.Chop(kPiece, kRest);
   const LinkCost slow = fitted();
-  EXPECT_GT(slow.alpha, delay * 0.7);
+  EXPECT_GT(slow.alpha, delay * 0.8);
   EXPECT_LT(slow.alpha, delay * 2.5);
   EXPECT_GT(slow.beta, rate * 0.6);
   EXPECT_LT(slow.beta, rate * 2.5);

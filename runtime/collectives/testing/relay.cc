@@ -191,6 +191,11 @@ bool Relay::Move(Connection& connection, SteadyTime now) {
   return true;
 }
 
+// From now on, which on a busy machine is not when the loop last looked.
+void Relay::Rest(Direction& direction) const {
+  if (rest_.count() > 0) direction.next = steady_clock::now() + rest_;
+}
+
 bool Relay::MoveOneWay(Connection& connection, int from, SteadyTime now) {
   Direction& direction = connection.directions[from];
   const int source = connection.ends[from].get();
@@ -201,6 +206,7 @@ bool Relay::MoveOneWay(Connection& connection, int from, SteadyTime now) {
     const bool later = got < 0 && (errno == EAGAIN || errno == EINTR);
     direction.held.resize(got > 0 ? static_cast<size_t>(got) : 0);
     direction.ended = got <= 0 && !later;
+    if (got > 0) Rest(direction);
   }
   if (connection.doomed && !direction.held.empty()) return false;
   if (!direction.held.empty() && direction.next <= now) {
@@ -223,7 +229,7 @@ bool Relay::MoveOneWay(Connection& connection, int from, SteadyTime now) {
       }
       direction.held.erase(direction.held.begin(), direction.held.begin() + put);
       bytes_ += static_cast<uint64_t>(put);
-      direction.next = steady_clock::now() + rest_;  // `now` may be long ago on a busy machine
+      Rest(direction);
     }
   }
   if (direction.ended && direction.held.empty() && !direction.closed) {

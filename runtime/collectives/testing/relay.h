@@ -45,7 +45,8 @@ class Relay {
   void Reset();
   // Resets when it has passed on so many more bytes, of all connections together.
   void ResetAfter(uint64_t bytes);
-  // Each direction of a connection moves at most `bytes` at once, and then rests.
+  // Each direction of a connection moves at most `bytes` at once, and rests before: a byte takes so
+  // long, and so many of them no longer.
   void Chop(size_t bytes, std::chrono::microseconds rest);
   // Turns a bit around in the byte that is passed on after `at` more, of all connections together.
   void Flip(uint64_t at);
@@ -81,6 +82,7 @@ class Relay {
   void Accept(Door& door);
   // False: the connection is to be reset.
   bool Move(Connection& connection, SteadyTime now);
+  void Rest(Direction& direction) const;
   bool MoveOneWay(Connection& connection, int from, SteadyTime now);
   void ResetAll();  // with mutex_ held
   void Enter(Mode mode);
