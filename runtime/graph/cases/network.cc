@@ -72,12 +72,13 @@ ValueId ActivationsInBlocks(CaseBuilder& b) {
   x = Conv2d(g, AdaptiveAvgPool2d(g, x, {3, 3}), b.Var({16, 64, 3, 3}), b.Var({16}), kSame3);
   return Multiply(g, Sigmoid(g, x), Tanh(g, ExactGelu(g, x)));
 }
-// One image in blocks for all of several, and an operand that comes in rows.
+// A column of pixels in blocks for all columns of several images, and an operand that comes in
+// rows.
 ValueId BroadcastInBlocks(CaseBuilder& b) {
   Graph& g = b.graph();
   const ValueId several =
       Conv2d(g, b.Var({2, 64, 3, 3}), b.Var({16, 64, 3, 3}), b.Var({16}), kSame3);
-  const ValueId one = Conv2d(g, b.Var({1, 64, 3, 3}), b.Var({16, 64, 3, 3}), b.Var({16}), kSame3);
+  const ValueId one = Conv2d(g, b.Var({1, 64, 3, 1}), b.Var({16, 64, 3, 3}), b.Var({16}), kSame3);
   return Multiply(g, Add(g, several, one), b.Var({2, 16, 3, 3}));
 }
 // Attention that sees everything, of two heads, made of its parts.
