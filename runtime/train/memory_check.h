@@ -20,8 +20,9 @@ struct MemoryNeed {
   std::vector<device::MemoryPool> pools;
 };
 
-// Every rank calls it. From when the first rank finds out `mine` until its call is over no rank may
-// take or give back much memory, so they meet in a Barrier before.
+// Every rank calls it, and it blocks as the communicator's operations do. From when the first rank
+// finds out `mine` until its call is over no rank may take or give back much memory, so they meet
+// in a Barrier before.
 //
 // What is wrong with the first pool that has less than its ranks need together, as in "workers 0, 1
 // need 12.30 GB more of memory together, their machine has 9.10 GB left; ...", the same on every
