@@ -132,7 +132,7 @@ absl::Status Link::Write(SteadyTime now) {
     if (sent < 0 && errno == EINTR) continue;
     if (sent < 0) {
       // What the peer said last, if it did, tells more than the broken pipe.
-      const absl::Status broken = Broken();
+      const absl::Status broken = Broken(errno);
       RM_RETURN_IF_ERROR(ReadSome(now, std::numeric_limits<uint64_t>::max(), /*data=*/true));
       // Its last word may stand behind data that is not posted yet: who only sends is done early.
       if (!left_ && held_back()) DropControl();
@@ -291,7 +291,7 @@ absl::Status Link::Receive(std::span<std::byte> into, size_t* done, SteadyTime n
     case IoState::kClosed:
       return Lost(done_ > 0 || reading_payload_ ? "it ended in the middle of a frame" : "it ended");
     case IoState::kFailed:
-      return Broken();
+      return Broken(errno);
   }
   return absl::InternalError("unknown state of a socket");
 }
@@ -311,8 +311,8 @@ absl::Status Link::Lost(const std::string& how) const {
   return absl::UnavailableError(fmt::format("lost the connection: {}", how));
 }
 
-absl::Status Link::Broken() const {
-  if (tls_ == nullptr || tls_->error().empty()) return Lost(std::strerror(errno));
+absl::Status Link::Broken(int error) const {
+  if (tls_ == nullptr || tls_->error().empty()) return Lost(std::strerror(error));
   return absl::DataLossError(fmt::format("failed in TLS: {}", tls_->error()));
 }
 

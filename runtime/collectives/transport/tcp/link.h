@@ -226,8 +226,8 @@ class Link {
   void DropAhead();
   absl::Status ScanAhead();
   absl::Status Lost(const std::string& how) const;
-  // From errno, and TLS where it knows more.
-  absl::Status Broken() const;
+  // Of errno's value, or of TLS where it knows more.
+  absl::Status Broken(int error) const;
 
   const int peer_;
   FrameHandler* const handler_;

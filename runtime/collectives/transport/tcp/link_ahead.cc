@@ -1,6 +1,7 @@
 // What a link reads before anybody asks for it: while a rank waits for long, a peer that it holds
 // back may have failed, and says so behind the data that it sent before.
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <poll.h>
 
@@ -31,12 +32,13 @@ absl::Status Link::ReadAhead(SteadyTime now) {
       ahead_.reserve(std::max(before + kReadBytes, kMostAheadBytes + kReadBytes));
     ahead_.resize(before + kReadBytes);
     const IoState state = ReceiveFromSocket(ahead_, &done, now);
-    const absl::Status broken = state == IoState::kFailed ? Broken() : Lost("it ended");
+    const int error = errno;
     ahead_.resize(done);
     // What the peer said last tells more than that it is gone.
     RM_RETURN_IF_ERROR(ScanAhead());
     if (state == IoState::kWouldBlock || leaves_) return absl::OkStatus();
-    if (state != IoState::kComplete) return broken;
+    if (state == IoState::kFailed) return Broken(error);
+    if (state == IoState::kClosed) return Lost("it ended");
   }
   if (may_read_ahead()) unread_ = tls_ != nullptr;
   return absl::OkStatus();
