@@ -39,9 +39,7 @@ constexpr size_t kEarly = 1000;
 
 // Waits until what was sent early has come through.
 void AwaitEarly(const Relay& relay) {
-  const auto deadline = steady_clock::now() + testing::kPatience;
-  while (relay.bytes() < kEarly * sizeof(float) && steady_clock::now() < deadline)
-    std::this_thread::yield();
+  relay.AwaitBytes(kEarly * sizeof(float), testing::kPatience);
 }
 
 // Rank 0 sends to rank 1, which waits for rank 2, which is in the round and does nothing.

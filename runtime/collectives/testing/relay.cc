@@ -116,6 +116,11 @@ uint64_t Relay::bytes() const {
   return bytes_;
 }
 
+bool Relay::AwaitBytes(uint64_t bytes, std::chrono::milliseconds patience) const {
+  std::unique_lock lock(mutex_);
+  return passed_on_.wait_for(lock, patience, [&] { return bytes_ >= bytes; });
+}
+
 void Relay::ResetAll() {
   for (const Connection& connection : connections_) {
     for (const UniqueFd& end : connection.ends) ResetOnClose(end.get());
@@ -229,6 +234,7 @@ bool Relay::MoveOneWay(Connection& connection, int from, SteadyTime now) {
       }
       direction.held.erase(direction.held.begin(), direction.held.begin() + put);
       bytes_ += static_cast<uint64_t>(put);
+      passed_on_.notify_all();
       Rest(direction);
     }
   }

@@ -12,6 +12,7 @@
 #define RINGMASTER_RUNTIME_COLLECTIVES_TESTING_RELAY_H_
 
 #include <chrono>
+#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <list>
@@ -57,6 +58,8 @@ class Relay {
 
   // Passed on since Pass.
   uint64_t bytes() const;
+  // Sleeps until so many are. False: `patience` has passed before.
+  bool AwaitBytes(uint64_t bytes, std::chrono::milliseconds patience) const;
   std::string recorded() const;
 
  private:
@@ -88,6 +91,7 @@ class Relay {
   void Enter(Mode mode);
 
   mutable std::mutex mutex_;
+  mutable std::condition_variable passed_on_;
   tcp::WakeUp wake_;
   Mode mode_ = Mode::kPass;
   bool stopping_ = false;
