@@ -84,6 +84,7 @@ void AddSchedule(CLI::App& app, std::function<int()>& command) {
   plot->add_option("manifest", options.manifest, "The manifest, a YAML file.")->required();
   plot->add_option("--set", options.set, kSetHelp)->allow_extra_args(false);
   plot->add_option("--svg", options.svg, "Write a picture to this file, too.");
+  plot->add_option("--csv", options.csv, "Write a table of every step to this file, too.");
   plot->add_option("--samples", options.samples,
                    "Training samples in an epoch; where absent, the data is read.")
       ->check(CLI::Range(uint32_t{1}, UINT32_MAX));

@@ -15,6 +15,7 @@ int SchedulePlot(const SchedulePlotOptions& options) {
   if (!trainer.ok()) return FailWith(trainer.status());
   std::vector<std::string> arguments;
   if (!options.svg.empty()) arguments.insert(arguments.end(), {"--svg", options.svg});
+  if (!options.csv.empty()) arguments.insert(arguments.end(), {"--csv", options.csv});
   if (options.samples > 0)
     arguments.insert(arguments.end(), {"--samples", fmt::format("{}", options.samples)});
   return BecomeCompanion("ringmaster-schedule-plot", std::move(arguments));

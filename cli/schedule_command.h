@@ -12,6 +12,7 @@ struct SchedulePlotOptions {
   std::string manifest;
   std::vector<std::string> set;
   std::string svg;       // a file for a picture; none where empty
+  std::string csv;       // a file for a table of every step; none where empty
   uint32_t samples = 0;  // in an epoch; those of the data where 0
 };
 

@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 """The `ringmaster` command as its user meets it: logs, the live view, and what is refused with which words and exit code."""
+import csv
 import json
+import math
 import os
 import pty
 import re
@@ -254,18 +256,64 @@ class BenchCommand(RunTest):
 class Guides(RunTest):
     """What the docs tell a user to write."""
 
-    def test_every_recipe_of_the_docs_is_part_of_a_manifest(self):
+    SAMPLES = 1_281_167  # of ImageNet
+
+    def rates(self, trainer):
+        """The learning rate and weight decay of each step that a job with these lines of spec.trainer takes."""
+        fields = {"model": "{zoo: {name: lenet-bn}}", "optimizer": "{sgd: {learningRate: 0.1}}", "batch": "{size: 1024}", "epochs": "60"}
+        absent = [f"{name}: {value}" for name, value in fields.items() if f"{name}:" not in trainer and not (name == "epochs" and "\nsteps:" in trainer)]
+        lines = "\n".join(["data: {csv: {path: digits.csv, classes: 10, shape: [1, 8, 8]}}", *absent, trainer])
+        (self.folder / "job.yaml").write_text(
+            "apiVersion: training.ringmaster.dev/v1alpha1\nkind: TrainingJob\nmetadata: {name: recipe}\nspec:\n  workers: {replicas: 4}\n  trainer:\n" +
+            textwrap.indent(lines, "    "))
+        answer = ringmaster(self.folder, "schedule", "plot", "job.yaml", "--samples", str(self.SAMPLES), "--csv", "rates.csv")
+        self.assertEqual(answer.returncode, 0, trainer + answer.stderr)
+        with open(self.folder / "rates.csv", newline="") as table:
+            rows = list(csv.DictReader(table))
+        self.assertEqual([int(row["step"]) for row in rows], list(range(len(rows))))
+        return [(float(row["learning_rate"]), float(row["weight_decay"])) for row in rows]
+
+    def check_points(self, trainer, steps, rate, decay):
+        points = self.rates(trainer)
+        self.assertEqual(len(points), steps)
+        for step, (got_rate, got_decay) in enumerate(points):
+            alike = math.isclose(got_rate, rate(step), rel_tol=1e-12) and math.isclose(got_decay, decay(step), rel_tol=1e-12)
+            self.assertTrue(alike, f"{trainer}: step {step} has {got_rate}, {got_decay}, not {rate(step)}, {decay(step)}")
+
+    def test_every_recipe_of_the_docs_has_its_formulas_rate_and_decay_at_every_step(self):
         recipes = re.findall(r"```yaml\n(.*?)```", (ROOT / "docs/recipes.md").read_text(), re.DOTALL)
-        self.assertGreater(len(recipes), 4)
-        for recipe in recipes:
-            fields = {"model": "{zoo: {name: lenet-bn}}", "optimizer": "{sgd: {learningRate: 0.1}}", "batch": "{size: 64}", "epochs": "60"}
-            absent = [f"{name}: {value}" for name, value in fields.items() if f"{name}:" not in recipe and not (name == "epochs" and "\nsteps:" in recipe)]
-            trainer = "\n".join(["data: {csv: {path: digits.csv, classes: 10, shape: [1, 8, 8]}}", *absent, recipe])
-            (self.folder / "job.yaml").write_text(
-                "apiVersion: training.ringmaster.dev/v1alpha1\nkind: TrainingJob\nmetadata: {name: recipe}\nspec:\n  workers: {replicas: 4}\n  trainer:\n" +
-                textwrap.indent(trainer, "    "))
-            answer = ringmaster(self.folder, "schedule", "plot", "job.yaml", "--samples", "1281167")
-            self.assertEqual(answer.returncode, 0, recipe + answer.stderr)
+        groups, resnet, caffe, cycles, lars = recipes
+        small = math.ceil(60 * self.SAMPLES / 1024)  # steps of the batch and the epochs of rates()
+        self.check_points(groups, small, lambda i: 12, lambda i: 0.0001)
+        self.check_large_batches(resnet)
+        self.check_points(caffe, 8040, self.caffe, lambda i: 0.0001 if i < 7638 else 0.0002)
+
+        def cyclic(i):
+            x = math.fmod(i * 1024 / self.SAMPLES, 10)
+            return 0.1 * (0.1 + 0.9 * (x / 2 if x < 2 else 1 - (x - 2) / 8))
+        self.check_points(cycles, small, cyclic, lambda i: 0)
+        self.check_points(lars, small, lambda i: 12 * (i / 400 if i < 400 else (1 - i / small) ** 2), lambda i: 0.0005)
+
+    def check_large_batches(self, recipe):
+        """Linear scaling, a warm-up and step decay together, as 32 workers with 128 and with 32 samples each have them."""
+        for batch, own, warmup in ((4096, 128, "stepping: {epochs: 5}"), (4096, 128, "stepping: {epochs: 10}"),
+                                   (4096, 128, "gradual: {epochs: 5, startBatch: 128}"), (1024, 32, "gradual: {epochs: 10, startBatch: 32}")):
+            kind, epochs = re.match(r"(\w+): .epochs: (\d+)", warmup).groups()
+            target, start, last = 0.1 * batch / 256, 0.1 * own / 256, int(epochs)
+
+            def rate(i):
+                epoch = i * batch // self.SAMPLES
+                if epoch >= last:
+                    return target * 0.1 ** sum(epoch >= milestone for milestone in (30, 60, 80))
+                return target * (epoch + 1) / (last + 1) if kind == "stepping" else start + (target - start) / last * epoch
+            trainer = recipe.replace("stepping: {epochs: 5}", warmup).replace("4096", str(batch))
+            self.check_points(trainer, math.ceil(90 * self.SAMPLES / batch), rate, lambda i: 0.0001)
+
+    @staticmethod
+    def caffe(i):
+        if i < 446:
+            return 0.1 + (4.8 - 0.1) * i / 446
+        return 4.8 * (1 - i / 8040) if i < 7638 else 4.8 * (1 - 7638 / 8040) * (1 - (i - 7638) / 402) ** 2
 
     def test_every_manifest_of_the_guide_for_those_who_come_from_elsewhere_is_valid(self):
         manifests = re.findall(r"```yaml\n(.*?)```", (ROOT / "docs/migrate.md").read_text(), re.DOTALL)

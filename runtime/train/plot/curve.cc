@@ -40,19 +40,28 @@ bool Curve::constant() const {
                      [&](const Column& c) { return c.low == first && c.high == first; });
 }
 
+StepRates::StepRates(const training::v1alpha1::TrainerConfig& config, const optim::RunLength& run)
+    : run_(run),
+      schedule_(config.schedule.value_or(training::v1alpha1::Schedule())),
+      base_rate_(optim::BaseLearningRate(config.optimizer)),
+      base_decay_(optim::BaseWeightDecay(config.optimizer)) {}
+
+double StepRates::RateAt(uint64_t step) const {
+  return optim::LearningRateAt(schedule_, base_rate_, step, run_);
+}
+
+double StepRates::DecayAt(uint64_t step) const {
+  return base_decay_ * optim::WeightDecayFactor(schedule_, step, run_);
+}
+
 Curves MakeCurves(const training::v1alpha1::TrainerConfig& config, const optim::RunLength& run,
                   int columns) {
-  const training::v1alpha1::Schedule schedule =
-      config.schedule.value_or(training::v1alpha1::Schedule());
-  const double rate = optim::BaseLearningRate(config.optimizer);
-  const double decay = optim::BaseWeightDecay(config.optimizer);
+  const StepRates rates(config, run);
   return {.run = run,
-          .rate = MakeCurve(
-              "learning rate", run.total_steps, columns,
-              [&](uint64_t step) { return optim::LearningRateAt(schedule, rate, step, run); }),
-          .decay = MakeCurve("weight decay", run.total_steps, columns, [&](uint64_t step) {
-            return decay * optim::WeightDecayFactor(schedule, step, run);
-          })};
+          .rate = MakeCurve("learning rate", run.total_steps, columns,
+                            [&](uint64_t step) { return rates.RateAt(step); }),
+          .decay = MakeCurve("weight decay", run.total_steps, columns,
+                             [&](uint64_t step) { return rates.DecayAt(step); })};
 }
 
 std::string Describe(const optim::RunLength& run) {

@@ -27,7 +27,21 @@ struct Curve {
   bool constant() const;
 };
 
-// What a job's steps are taken with: two curves of the same number of columns. Long runs are looked
+// What a job's steps are taken with.
+class StepRates {
+ public:
+  StepRates(const training::v1alpha1::TrainerConfig& config, const optim::RunLength& run);
+
+  double RateAt(uint64_t step) const;
+  double DecayAt(uint64_t step) const;
+
+ private:
+  const optim::RunLength run_;
+  const training::v1alpha1::Schedule schedule_;
+  const double base_rate_, base_decay_;
+};
+
+// The same as drawings: two curves of the same number of columns. Long runs are looked
 // at in a thousand steps of each column.
 struct Curves {
   optim::RunLength run;

@@ -12,6 +12,7 @@
 #include "common/status.h"
 #include "proto/ringmaster/training/v1alpha1/training_job.api.h"
 #include "runtime/data/dataset.h"
+#include "runtime/train/plot/csv_table.h"
 #include "runtime/train/plot/curve.h"
 #include "runtime/train/plot/svg_plot.h"
 #include "runtime/train/plot/text_plot.h"
@@ -26,6 +27,7 @@ constexpr int kTextColumns = 68;  // with the labels a line of 80
 struct Options {
   uint32_t samples = 0;  // 0: those of the data
   std::string svg;
+  std::string csv;
 };
 
 absl::StatusOr<uint32_t> CountSamples(const training::v1alpha1::TrainerConfig& config) {
@@ -50,6 +52,10 @@ absl::Status Run(const Options& options) {
     const std::string svg = Svg(MakeCurves(config.trainer, run, kSvgColumns));
     RM_RETURN_IF_ERROR(WriteFileAtomically(options.svg, svg));
   }
+  if (!options.csv.empty()) {
+    RM_ASSIGN_OR_RETURN(const std::string csv, Csv(config.trainer, run));
+    RM_RETURN_IF_ERROR(WriteFileAtomically(options.csv, csv));
+  }
   fmt::print("{}", Text(MakeCurves(config.trainer, run, kTextColumns)));
   return absl::OkStatus();
 }
@@ -60,6 +66,7 @@ int Main(int argc, char** argv) {
   Options options;
   app.add_option("--samples", options.samples, "Training samples in an epoch.");
   app.add_option("--svg", options.svg, "Writes a picture, too.");
+  app.add_option("--csv", options.csv, "Writes a table of every step, too.");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

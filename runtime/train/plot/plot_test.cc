@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "runtime/train/plot/csv_table.h"
 #include "runtime/train/plot/curve.h"
 #include "runtime/train/plot/svg_plot.h"
 #include "runtime/train/plot/text_plot.h"
@@ -51,6 +52,13 @@ TEST(CurveTest, DrawsRunsOfOneStepAndOfAnyLength) {
   EXPECT_EQ(MakeCurves(Falling(), {.total_steps = 1}, 68).rate.columns.size(), 68u);
   const Curves curves = MakeCurves(Falling(), {.total_steps = uint64_t{1} << 62}, 68);
   EXPECT_NEAR(curves.rate.columns[34].high, 2.4, 1e-6);
+}
+
+TEST(CsvTest, HoldsEveryStepInAsManyDigitsAsReadTheSame) {
+  const std::string table = Csv(Falling(), {.total_steps = 3}).value();
+  EXPECT_EQ(table, "step,learning_rate,weight_decay\n0,4.8,0.0001\n1,3.2,0.0001\n2,1.6,0.0001\n");
+  EXPECT_THAT(Csv(Falling(), {.total_steps = 1'000'001}).status().message(),
+              HasSubstr("at most 1000000 steps, the run has 1000001"));
 }
 
 TEST(TextPlotTest, DrawsTheRateAndSaysWhatItIs) {
