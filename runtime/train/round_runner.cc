@@ -170,6 +170,7 @@ absl::StatusOr<StepFlags> RoundRunner::Step() {
   meter_.ShardsComputed(steps_->own_samples());
   RM_ASSIGN_OR_RETURN(const ReductionTraffic traffic, steps_->Reduce());
   meter_.Reduced(traffic);
+  context_.metrics.sharing_peers.Set(static_cast<double>(communicator_.stats().sharing_peers));
   const StepFlags decided = steps_->flags();
   RM_RETURN_IF_ERROR(Commit());
   // A request that came while the step was computed is met by the same checkpoint.

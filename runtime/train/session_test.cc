@@ -424,6 +424,7 @@ TEST_F(SessionTest, CountsWhatItDoesInItsMetrics) {
   EXPECT_THAT(text, HasSubstr("ringmaster_trainer_samples_total 169"));
   EXPECT_THAT(text, HasSubstr("ringmaster_trainer_checkpoints_total{result=\"written\"} 1"));
   EXPECT_THAT(text, HasSubstr("ringmaster_trainer_allreduce_bytes_total{direction=\"sent\"}"));
+  EXPECT_THAT(text, HasSubstr("ringmaster_trainer_sharing_peers 1"));
 }
 
 }  // namespace

@@ -68,7 +68,10 @@ TrainerMetrics::TrainerMetrics(metrics::Registry& made_in)
       loss(registry.AddGauge(Name("loss"), "Mean loss of the last step.")),
       accuracy(registry.AddGauge(Name("accuracy"),
                                  "Share of held-out samples that the last evaluation got right.")),
-      step(registry.AddGauge(Name("step"), "The last committed step.")) {}
+      step(registry.AddGauge(Name("step"), "The last committed step.")),
+      sharing_peers(registry.AddGauge(Name("sharing_peers"),
+                                      "Peers with which this worker's data goes through shared "
+                                      "memory in this round.")) {}
 
 void TrainerMetrics::Evaluated(const Evaluation& evaluation, std::span<const std::string> labels) {
   accuracy.Set(evaluation.accuracy);

@@ -38,6 +38,7 @@ struct TrainerMetrics {
   metrics::Gauge& loss;
   metrics::Gauge& accuracy;
   metrics::Gauge& step;
+  metrics::Gauge& sharing_peers;  // CommunicatorStats::sharing_peers
 };
 
 }  // namespace ringmaster::train

@@ -151,6 +151,7 @@ class RunCommand(RunTest):
         gradients = 59970 * 4  # bytes; each rank sends and gets at least its share of the sum and of the result
         for direction in ("sent", "received"):
             self.assertGreater(of(f'allreduce_bytes_total{{direction="{direction}"}}'), (steps - 2) * gradients)
+        self.assertGreaterEqual(of("sharing_peers"), 1, "workers of one machine share memory")
         self.assertGreaterEqual(of('checkpoints_total{result="written"}'), 1)  # a busy disk skips some
         self.assertEqual(of('checkpoints_total{result="failed"}'), 0)
         self.assertTrue(0 < mean("checkpoint") < 30)
