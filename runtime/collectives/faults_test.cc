@@ -138,7 +138,7 @@ class Yard {
     std::vector<Outcome> outcomes(static_cast<size_t>(world_));
     Round(*c.call, c.victim, wire, [&](int rank, Communicator& comm) {
       const bool is_victim = rank == c.victim;
-      if (c.connected) Meet(comm, met);
+      if (c.connected) testing::Meet(comm, met);
       if (is_victim) wire.armed = true;
       absl::Status status = c.call->run(comm);
       if (is_victim) {
@@ -161,7 +161,7 @@ class Yard {
     Tripwire wire;
     std::barrier met(world_);
     Round(call, late, wire, [&](int rank, Communicator& comm) {
-      if (connected) Meet(comm, met);
+      if (connected) testing::Meet(comm, met);
       if (rank == late) std::this_thread::sleep_for(timeout * 6 / 10);
       absl::Status status = call.run(comm);
       if (status.ok()) status = comm.Barrier("after");
@@ -227,16 +227,6 @@ class Yard {
       if (through) options.members[other].address = doors_[static_cast<size_t>(other)];
     }
     return testing::OpenTripped(options, group_.listener(rank), rank == victim ? &wire : nullptr);
-  }
-
-  // Every pair exchanges something.
-  static void Meet(Communicator& comm, std::barrier<>& met) {
-    const auto world = static_cast<size_t>(comm.world());
-    const std::vector<size_t> ones(world, 1);
-    const std::vector<float> in(world, 1.0f);
-    std::vector<float> out(world);
-    EXPECT_TRUE(comm.AllToAll(in, ones, out, ones, "meet").ok()) << comm.status();
-    met.arrive_and_wait();
   }
 
   // Connected before, all survivors name the victim, at the latest in the barrier. In the first

@@ -4,7 +4,6 @@
 #include <atomic>
 #include <barrier>
 #include <chrono>
-#include <cstdlib>
 #include <functional>
 #include <memory>
 #include <random>
@@ -24,6 +23,7 @@
 #include "runtime/collectives/testing/packet_network.h"
 #include "runtime/collectives/testing/relay.h"
 #include "runtime/collectives/testing/tripwire.h"
+#include "tests/support/skip.h"
 
 namespace ringmaster::collectives {
 namespace {
@@ -147,28 +147,11 @@ class Hosts {
   std::vector<std::unique_ptr<tcp::Listener>> listeners_;
 };
 
-// Every pair exchanges something.
-void Meet(Communicator& comm, std::barrier<>& everybody) {
-  const std::vector<size_t> ones(kCallWorld, 1);
-  std::vector<float> all(kCallWorld);
-  EXPECT_TRUE(comm.AllToAll(std::vector<float>(kCallWorld), ones, all, ones, "meet").ok())
-      << comm.status();
-  everybody.arrive_and_wait();
-}
-
-// For SetUp. CI leaves no test out.
-void SkipUnless(bool is_possible, const char* needs) {
-  if (is_possible) return;
-  if (const char* ci = std::getenv("CI"); ci != nullptr && ci == std::string("true"))
-    FAIL() << needs;
-  GTEST_SKIP() << needs;
-}
-
 class PacketTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    SkipUnless(PacketNetwork::IsPossible(),
-               "needs root and /dev/net/tun, to make hosts of namespaces");
+    ringmaster::testing::SkipUnless(PacketNetwork::IsPossible(),
+                                    "needs root and /dev/net/tun, to make hosts of namespaces");
   }
 
   const unsigned seed_ = std::random_device{}();
@@ -185,6 +168,8 @@ TEST_F(PacketTest, LostAndReorderedPacketsChangeNoNumber) {
       EXPECT_TRUE(status.ok()) << call.name << ": " << status;
     });
   }
+  EXPECT_GT(hosts.network.lost(), 0U);
+  EXPECT_GT(hosts.network.late(), 0U);
 }
 
 // How many steps `victim` makes in the call.
@@ -212,7 +197,7 @@ void PlayLinkDown(Hosts& hosts, const Call& call, int victim, int at) {
   wire.trip = [&] { hosts.network.SetLink(victim, false); };
   hosts.Run(
       [&](Communicator& comm) {
-        Meet(comm, everybody);
+        testing::Meet(comm, everybody);
         const bool is_victim = comm.rank() == victim;
         if (is_victim) wire.armed = true;
         absl::Status status = call.run(comm);
@@ -254,7 +239,7 @@ TEST_F(PacketTest, AfterAHostIsGoneTheOthersGoOnWithoutIt) {
   hosts.options.operation_timeout = testing::kImpatience;
   std::barrier everybody(kCallWorld);
   hosts.Run([&](Communicator& comm) {
-    Meet(comm, everybody);
+    testing::Meet(comm, everybody);
     if (comm.rank() == 2) hosts.network.SetLink(2, false);
     absl::Status status;
     while (status.ok()) status = comm.Barrier("gone");
@@ -291,7 +276,8 @@ class FirewallTest : public ::testing::Test {
   void SetUp() override {
     bool is_possible = false;
     std::thread([&] { is_possible = EnterLossyLoopback(); }).join();
-    SkipUnless(is_possible, "needs root, ip, and iptables with the statistic match");
+    ringmaster::testing::SkipUnless(is_possible,
+                                    "needs root, ip, and iptables with the statistic match");
   }
 };
 

@@ -230,6 +230,16 @@ void CheckMoves(Communicator& comm, size_t size) {
   out.assign(size, T{});
   ASSERT_TRUE(comm.SendReceive(next, sent, previous, out, "p").ok()) << comm.status();
   ASSERT_TRUE(Same(out, Input<T>(kAny, previous, size)));
+
+  // One way, from every other rank to the next.
+  if (comm.rank() % 2 == 0 && next > comm.rank()) {
+    ASSERT_TRUE(comm.Send(next, sent, "o").ok()) << comm.status();
+  } else if (comm.rank() % 2 == 1) {
+    out.assign(size, T{});
+    ASSERT_TRUE(comm.Receive(previous, out, "o").ok()) << comm.status();
+    ASSERT_TRUE(Same(out, Input<T>(kAny, previous, size)));
+  }
+  ASSERT_TRUE(comm.Barrier("e").ok()) << comm.status();
 }
 
 template <typename T>
@@ -345,10 +355,14 @@ constexpr Algorithm kForced[] = {
     Algorithm::kRing,    Algorithm::kDirect, Algorithm::kDoubling,   Algorithm::kHalvingDoubling,
     Algorithm::kOneShot, Algorithm::kTree,   Algorithm::kDoubleTree, Algorithm::kTwoLevel};
 
-std::string NameOfForced(const ::testing::TestParamInfo<std::tuple<Algorithm, int>>& info) {
-  std::string name = NameOf(std::get<0>(info.param));
+std::string NameWithoutSigns(Algorithm algorithm) {
+  std::string name = NameOf(algorithm);
   std::erase_if(name, [](char c) { return !std::isalnum(static_cast<unsigned char>(c)); });
-  return name + std::to_string(std::get<1>(info.param));
+  return name;
+}
+
+std::string NameOfForced(const ::testing::TestParamInfo<std::tuple<Algorithm, int>>& info) {
+  return NameWithoutSigns(std::get<0>(info.param)) + std::to_string(std::get<1>(info.param));
 }
 
 INSTANTIATE_TEST_SUITE_P(Algorithms, ForcedAlgorithmTest,
@@ -449,21 +463,28 @@ TEST_P(ManyElementsTest, EveryOperationIsTheReferences) {
   });
 }
 
-TEST(OperationsRangeTest, AnAverageOfTheLargestNumbersIsThemselves) {
+// Through every algorithm, as each has its own places where it adds.
+class OperationsRangeTest : public ::testing::TestWithParam<Algorithm> {};
+
+INSTANTIATE_TEST_SUITE_P(Algorithms, OperationsRangeTest, ::testing::ValuesIn(kForced),
+                         [](const auto& info) { return NameWithoutSigns(info.param); });
+
+TEST_P(OperationsRangeTest, AnAverageOfTheLargestOrTheSmallestNumbersIsThemselves) {
   for (const int world : {2, 3, 5}) {
     Group group(world);
+    group.options.algorithm = GetParam();
     group.Run([](Communicator& comm) {
-      const auto check = [&]<typename T>(T largest) {
+      const auto check = [&]<typename T>(T extreme) {
         SCOPED_TRACE(NameOf(ElementTypeOf<T>()));
         for (const size_t count : {size_t{1}, size_t{9001}}) {
-          const std::vector<T> in(count, largest);
+          const std::vector<T> in(count, extreme);
           std::vector<T> out(count);
           ASSERT_TRUE(comm.Allreduce(Reduction::kAverage, in, out, "a").ok()) << comm.status();
           ASSERT_TRUE(Same(out, in));
           for (const std::vector<size_t>& counts : Parts(comm.world(), count)) {
             std::vector<T> mine(counts[static_cast<size_t>(comm.rank())]);
             ASSERT_TRUE(comm.ReduceScatter(Reduction::kAverage, in, counts, mine, "s").ok());
-            ASSERT_TRUE(Same(mine, std::vector<T>(mine.size(), largest)));
+            ASSERT_TRUE(Same(mine, std::vector<T>(mine.size(), extreme)));
           }
           ASSERT_TRUE(comm.Reduce(Reduction::kAverage, 0, in, out, "r").ok());
           ASSERT_TRUE(Same(out, in));
@@ -472,7 +493,8 @@ TEST(OperationsRangeTest, AnAverageOfTheLargestNumbersIsThemselves) {
       check(0x1p127f);
       check(0x1p1023);
       check(ToBFloat16(0x1p127f));
-      check(ToFloat16(0x1p15f));
+      check(ToFloat16(60'000));
+      check(ToFloat16(0x1p-24f));  // the smallest that there is: halved it would be none
     });
   }
 }

@@ -3,8 +3,10 @@
 #include <barrier>
 #include <chrono>
 #include <ctime>
+#include <functional>
 #include <future>
 #include <latch>
+#include <new>
 #include <sched.h>
 #include <string>
 #include <thread>
@@ -15,7 +17,10 @@
 
 #include "common/check.h"
 #include "runtime/collectives/communicator.h"
+#include "runtime/collectives/operation.h"
 #include "runtime/collectives/testing/group.h"
+#include "runtime/collectives/testing/relay.h"
+#include "runtime/collectives/transport/transport.h"
 
 namespace ringmaster::collectives {
 namespace {
@@ -25,6 +30,7 @@ using std::chrono::nanoseconds;
 using std::chrono::steady_clock;
 using testing::Group;
 using ::testing::HasSubstr;
+using testing::Relay;
 using testing::Wires;
 
 class WaitingTest : public ::testing::TestWithParam<Wires> {};
@@ -32,10 +38,12 @@ INSTANTIATE_TEST_SUITE_P(Wires, WaitingTest,
                          ::testing::Values(Wires::kShared, Wires::kTcp, Wires::kTls),
                          [](const auto& wires) { return testing::NameOf(wires.param); });
 
-// All but the last of four ranks wait for that one until they sleep for as long as they ever do;
-// then another thread of the first one aborts. How long after it the last of the three returned.
+constexpr milliseconds kUntilTheySleep{300};  // for as long as they ever do
+constexpr milliseconds kPromptly{100};
+
+// All but the last of four ranks wait for that one until they sleep; then another thread of the
+// first one aborts. How long after it the last of the three returned.
 steady_clock::duration AbortLatencyOfSleepers(Group& group) {
-  constexpr milliseconds kUntilTheySleep{300};
   std::barrier met(4);
   std::latch awake(3);
   std::promise<steady_clock::time_point> aborted;
@@ -62,16 +70,74 @@ steady_clock::duration AbortLatencyOfSleepers(Group& group) {
   return *std::max_element(ended.begin(), ended.end()) - aborted.get_future().get();
 }
 
-// The median, as a busy machine disturbs some: when most have been fast it is.
 TEST_P(WaitingTest, AnAbortWakesAllThatSleepWithin100Milliseconds) {
-  constexpr int kMost = 5;  // of nine
-  int fast = 0;
-  int slow = 0;
-  while (fast < kMost && slow < kMost) {
+  EXPECT_TRUE(testing::MostTakeLessThan(kPromptly, [] {
     Group group(4, GetParam());
-    ++(AbortLatencyOfSleepers(group) < milliseconds(100) ? fast : slow);
-  }
-  EXPECT_EQ(fast, kMost);
+    return AbortLatencyOfSleepers(group);
+  }));
+}
+
+// As before, but that the round fails by what the rank that they wait for does.
+steady_clock::duration FailureLatencyOfSleepers(
+    Wires wires, absl::StatusCode code, const std::function<void(Communicator&, Relay&)>& fail) {
+  constexpr int kLast = 3;
+  Group group(kLast + 1, wires);
+  ++group.options.round;
+  Relay relay;  // around the last, whom the others dial
+  const std::string door = relay.Open(group.options.members[kLast].address);
+  std::barrier met(kLast + 1);
+  std::latch awake(kLast);
+  steady_clock::time_point failed;
+  std::vector<steady_clock::time_point> ended(kLast);
+  testing::RunThreads(kLast + 1, [&](int rank) {
+    CommunicatorOptions options = group.OptionsFor(rank);
+    if (rank != kLast) options.members[kLast].address = door;
+    const auto created = Communicator::Create(options, group.listener(rank));
+    ASSERT_TRUE(created.ok()) << created.status();
+    Communicator& comm = **created;
+    testing::Meet(comm, met);
+    if (rank == kLast) {
+      std::this_thread::sleep_for(kUntilTheySleep);
+      failed = steady_clock::now();
+      fail(comm, relay);
+      return awake.wait();
+    }
+    const absl::Status status = comm.Barrier("waits");
+    ended[static_cast<size_t>(rank)] = steady_clock::now();
+    awake.count_down();
+    EXPECT_EQ(status.code(), code) << status;
+    EXPECT_THAT(Message(status), HasSubstr("rank 3"));
+  });
+  return *std::max_element(ended.begin(), ended.end()) - failed;
+}
+
+TEST_P(WaitingTest, ARankThatDiesWakesAllThatSleepWithin100Milliseconds) {
+  EXPECT_TRUE(testing::MostTakeLessThan(kPromptly, [] {
+    return FailureLatencyOfSleepers(GetParam(), absl::StatusCode::kUnavailable,
+                                    [](Communicator&, Relay& relay) { relay.Reset(); });
+  }));
+}
+
+TEST_P(WaitingTest, ARankThatDivergesWakesAllThatSleepWithin100Milliseconds) {
+  EXPECT_TRUE(testing::MostTakeLessThan(kPromptly, [] {
+    return FailureLatencyOfSleepers(
+        GetParam(), absl::StatusCode::kFailedPrecondition, [](Communicator& comm, Relay&) {
+          std::vector<float> data(7);
+          EXPECT_EQ(comm.Allreduce(Reduction::kSum, data, data, "another").code(),
+                    absl::StatusCode::kFailedPrecondition)
+              << comm.status();
+        });
+  }));
+}
+
+TEST_P(WaitingTest, ARankWhoseMemoryRunsOutWakesAllThatSleepWithin100Milliseconds) {
+  EXPECT_TRUE(testing::MostTakeLessThan(kPromptly, [] {
+    return FailureLatencyOfSleepers(
+        GetParam(), absl::StatusCode::kResourceExhausted, [](Communicator& comm, Relay&) {
+          const auto fail = [](Transport&) -> absl::Status { throw std::bad_alloc(); };
+          EXPECT_EQ(comm.Run(Operation(), fail).code(), absl::StatusCode::kResourceExhausted);
+        });
+  }));
 }
 
 nanoseconds OwnProcessorTime() {

@@ -19,6 +19,7 @@ namespace {
 
 using testing::Cluster;
 using testing::DigitsJob;
+using ::testing::HasSubstr;
 using ::testing::IsSupersetOf;
 using ::testing::UnorderedElementsAre;
 using training::v1alpha1::Gradients;
@@ -183,6 +184,37 @@ TEST(TimelineTest, ShowsWhatBecameOfEachBucket) {
       }
     }
   }
+}
+
+// The tracks of buckets, in the order in which their sums began in the file's first step.
+std::vector<std::string> BucketsAsSummed(const std::filesystem::path& path) {
+  const auto events = nlohmann::json::parse(ReadFile(path).value());
+  std::map<int, std::string> tracks;
+  for (const auto& event : events) {
+    if (event["name"] == "thread_name") tracks[event["tid"]] = event["args"]["name"];
+  }
+  std::map<double, std::string> order;
+  std::set<int> seen;
+  for (const auto& event : events) {
+    if (event["ph"] == "X" && event["name"] == "reduce" &&
+        seen.insert(event["tid"].get<int>()).second)
+      order[event["ts"]] = tracks[event["tid"]];
+  }
+  std::vector<std::string> names;
+  for (const auto& [when, name] : order) names.push_back(name);
+  return names;
+}
+
+TEST(TimelineTest, ShowsThatBucketsAreSummedFromTheLastLayerToTheFirst) {
+  DigitsJob job;
+  job.config.trainer.gradients.bucket_bytes = kSmallBucket;
+  job.config.trainer.gradients.timeline = true;
+  Train(job, 2);
+  const auto buckets = BucketsAsSummed(job.checkpoints() / "timeline" / "0.json");
+  ASSERT_GT(buckets.size(), 3U);
+  EXPECT_THAT(buckets.front(), HasSubstr("fc1"));
+  EXPECT_THAT(buckets[buckets.size() - 2], HasSubstr("conv1"));
+  EXPECT_EQ(buckets.back(), "statistics, loss and flags");
 }
 
 TEST(TimelineTest, AFolderThatCannotBeMadeCostsNoTraining) {

@@ -21,6 +21,7 @@
 #include "runtime/collectives/testing/packet_network.h"
 #include "runtime/train/testing/digits_job.h"
 #include "runtime/train/testing/trainer_process.h"
+#include "tests/support/skip.h"
 
 namespace ringmaster::train {
 namespace {
@@ -251,11 +252,8 @@ TEST_F(TrainerProcessTest, EndsBeforeItIsReadyWhereTheChosenNetworkIsNotThere) {
 
 // Two machines on each of which the pods' own addresses lead nowhere but to itself.
 TEST_F(TrainerProcessTest, TrainsOverTheOneNetworkOfTwoThatItsPeersAreOn) {
-  if (!PacketNetwork::IsPossible()) {
-    const char* ci = std::getenv("CI");
-    ASSERT_NE(ci == nullptr ? "" : std::string(ci), "true") << kNeedsNamespaces;
-    GTEST_SKIP() << kNeedsNamespaces;
-  }
+  ringmaster::testing::SkipUnless(PacketNetwork::IsPossible(), kNeedsNamespaces);
+  if (!PacketNetwork::IsPossible()) return;
   PacketNetwork network(2, /*seed=*/1);
   environment_[contract::kEnvPeerInterface] = "tun0";
   std::vector<std::unique_ptr<TrainerProcess>> workers(2);

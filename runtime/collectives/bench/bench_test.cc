@@ -106,6 +106,9 @@ TEST(BenchReportTest, PutsTheColumnsUnderTheirNames) {
   const std::string line = Line(options, Row{});
   const std::string names = header.substr(header.rfind('\n', header.size() - 2) + 1);
   EXPECT_EQ(names.size(), line.size());
+  EXPECT_THAT(header, ContainsRegex("out-of-place +in-place"));
+  EXPECT_THAT(header, ContainsRegex("size +count +type +redop +root +time +algbw +busbw +#wrong +"
+                                    "time +algbw +busbw +#wrong"));
 }
 
 TEST(BenchReportTest, PutsWhatIsBesideInColumnsOfItsOwn) {

@@ -19,6 +19,24 @@ void RunThreads(int count, const std::function<void(int)>& body) {
   for (std::thread& thread : threads) thread.join();
 }
 
+void Meet(Communicator& comm, std::barrier<>& everybody) {
+  const auto world = static_cast<size_t>(comm.world());
+  const std::vector<size_t> ones(world, 1);
+  std::vector<float> all(world);
+  EXPECT_TRUE(comm.AllToAll(std::vector<float>(world), ones, all, ones, "meet").ok())
+      << comm.status();
+  everybody.arrive_and_wait();
+}
+
+bool MostTakeLessThan(std::chrono::milliseconds bound,
+                      const std::function<std::chrono::steady_clock::duration()>& trial) {
+  constexpr int kMost = 5;  // of nine
+  int fast = 0;
+  int slow = 0;
+  while (fast < kMost && slow < kMost) ++(trial() < bound ? fast : slow);
+  return fast == kMost;
+}
+
 std::string NameOf(Wires wires) {
   static constexpr const char* kNames[] = {"Shared", "Tcp", "Mixed", "Tls"};
   return kNames[static_cast<size_t>(wires)];

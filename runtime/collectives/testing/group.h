@@ -8,6 +8,7 @@
 #ifndef RINGMASTER_RUNTIME_COLLECTIVES_TESTING_GROUP_H_
 #define RINGMASTER_RUNTIME_COLLECTIVES_TESTING_GROUP_H_
 
+#include <barrier>
 #include <chrono>
 #include <functional>
 #include <memory>
@@ -57,6 +58,10 @@ Encryption EncryptionOf(Wires wires);
 // Runs body(0) ... body(count - 1), each on a thread, and joins them.
 void RunThreads(int count, const std::function<void(int)>& body);
 
+// Every pair of ranks exchanges something, so that all connections are made; nobody returns before
+// all are done.
+void Meet(Communicator& comm, std::barrier<>& everybody);
+
 // "127.a.b.c:0", an address of this process's own for `index`.
 std::string LoopbackAddress(int index);
 
@@ -66,6 +71,11 @@ inline constexpr std::chrono::seconds kPatience{60};
 // The operation timeout of tests that let it pass: more than a rank that works may be kept off a
 // busy machine's processors.
 inline constexpr std::chrono::milliseconds kImpatience{3000};
+
+// Whether most of up to nine trials take less than `bound`, as the median does: a busy machine
+// disturbs some. Ends when five have, or have not.
+bool MostTakeLessThan(std::chrono::milliseconds bound,
+                      const std::function<std::chrono::steady_clock::duration()>& trial);
 
 }  // namespace ringmaster::collectives::testing
 

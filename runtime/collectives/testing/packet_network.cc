@@ -104,11 +104,15 @@ void PacketNetwork::Route(std::vector<char> bytes) {
   if (host >= tunnels_.size()) return;
   const std::lock_guard lock(mutex_);
   std::uniform_real_distribution<double> chance;
-  if (chance(random_) < weather_.loss) return;
+  if (chance(random_) < weather_.loss) {
+    ++lost_count_;
+    return;
+  }
   const bool late = chance(random_) < weather_.late;
   Packet packet{steady_clock::now() + (late ? weather_.by : milliseconds(0)), host,
                 std::move(bytes)};
   if (late) {
+    ++late_count_;
     late_.push_back(std::move(packet));
   } else {
     Put(packet);

@@ -13,6 +13,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <mutex>
 #include <random>
@@ -46,6 +47,10 @@ class PacketNetwork {
   void Enter(int host);
   void SetLink(int host, bool up);
 
+  // Packets that the weather has taken, and that it has let others overtake.
+  uint64_t lost() const { return lost_count_; }
+  uint64_t late() const { return late_count_; }
+
  private:
   struct Packet {
     std::chrono::steady_clock::time_point due;
@@ -63,6 +68,8 @@ class PacketNetwork {
   Weather weather_;
   std::mt19937 random_;
   std::deque<Packet> late_;  // the carrier's own
+  std::atomic<uint64_t> lost_count_ = 0;
+  std::atomic<uint64_t> late_count_ = 0;
   std::atomic<bool> stopping_ = false;
   std::thread carrier_;
 };

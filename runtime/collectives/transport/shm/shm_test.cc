@@ -393,6 +393,7 @@ TEST(SharedMemoryTest, FallsBackToTcpForThePairAloneThatFindsNoRoom) {
   Group group(3);
   ++group.options.round;
   std::vector<uint64_t> sharing(3);
+  ::testing::internal::CaptureStderr();
   testing::RunThreads(3, [&](int rank) {
     CommunicatorOptions options = group.OptionsFor(rank);
     if (rank == 1) options.shared_memory_bytes = size_t{1} << 39;
@@ -406,6 +407,10 @@ TEST(SharedMemoryTest, FallsBackToTcpForThePairAloneThatFindsNoRoom) {
     sharing[static_cast<size_t>(rank)] = (*comm)->stats().sharing_peers;
     ASSERT_TRUE((*comm)->Barrier("end").ok());
   });
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+              AllOf(HasSubstr("no shared memory with a rank of the same machine: its data goes "
+                              "over TCP"),
+                    HasSubstr("/dev/shm has no room"), HasSubstr("MiB for the 3 ranks")));
   EXPECT_EQ(sharing[1], 1U);
   EXPECT_EQ(sharing[0] + sharing[1] + sharing[2], 4U) << "two of three pairs";
 }

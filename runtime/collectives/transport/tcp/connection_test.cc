@@ -15,6 +15,7 @@
 #include "runtime/collectives/testing/group.h"
 #include "runtime/collectives/transport/tcp/listener.h"
 #include "runtime/collectives/transport/tcp/socket.h"
+#include "tests/support/skip.h"
 
 namespace ringmaster::collectives::tcp {
 namespace {
@@ -99,8 +100,14 @@ bool HasIpv6Loopback() {
   return all.find("00000000000000000000000000000001 ") != std::string::npos;
 }
 
-TEST(Ipv6Test, AGroupWorksOverIt) {
-  if (!HasIpv6Loopback()) GTEST_SKIP() << "this machine has no ::1";
+class Ipv6Test : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    ringmaster::testing::SkipUnless(HasIpv6Loopback(), "this machine has no ::1");
+  }
+};
+
+TEST_F(Ipv6Test, AGroupWorksOverIt) {
   std::vector<std::unique_ptr<Listener>> listeners;
   CommunicatorOptions options;
   options.job = "test/ipv6";
