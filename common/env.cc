@@ -48,7 +48,8 @@ constexpr std::array kVariables = {
              "Path of the launcher's Unix socket."},
     Variable{"RINGMASTER_COLLECTIVE_ALGORITHM", Type::kString, "auto", Audience::kUser,
              "What every collective operation that has this algorithm takes; auto: what the cost "
-             "model chooses. The same for all workers of a job.",
+             "model chooses, and for a sum without virtual shards the ring. The same for all "
+             "workers of a job.",
              "auto|direct|doubling|one-shot|halving-doubling|ring|tree|double-tree|two-level"},
     Variable{contract::kEnvCores, Type::kString, "", Audience::kInternal,
              "Processors that the local node keeps for one worker alone, as a list; none where it "

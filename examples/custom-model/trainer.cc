@@ -2,7 +2,6 @@
 #include <cmath>
 
 #include <ringmaster/train/trainer.h>
-
 using namespace ringmaster;
 
 // Points on two spirals that wind around each other, a class each. Made, so there is no file.

@@ -275,6 +275,12 @@ const Mistake kMistakes[] = {
        Pad(g, In(g, {2, 5}), before, after);
      },
      "padding must lie in 0 to 1099511627776, got [0, -1] and [0, 0]"},
+    {"PadAxes",
+     [](Graph& g) {
+       const int64_t one[] = {1};
+       Pad(g, In(g, {2, 5}), one, one, "frame");
+     },
+     "frame (pad): before and after must have an extent for each axis of the input"},
     {"PoolPadding",
      [](Graph& g) {
        MaxPool2d(g, In(g, {1, 1, 4, 4}), {2, 2}, {{2, 2}, {2, 2}});
@@ -290,6 +296,26 @@ const Mistake kMistakes[] = {
        Linear(g, In(g, {2, 7}), In(g, {3, 8}), ValueId{}, "fc");
      },
      "fc (linear): weight [3, 8] takes 8 features, x is [2, 7]"},
+    {"LinearBias",
+     [](Graph& g) {
+       Linear(g, In(g, {2, 8}), In(g, {3, 8}), In(g, {2}), "fc");
+     },
+     "fc (linear): bias must be [3], got [2]"},
+    {"MatMulOfAScalar",
+     [](Graph& g) {
+       MatMul(g, In(g, {}), In(g, {2, 2}), false, false, "product");
+     },
+     "product (matmul): both operands need at least one axis"},
+    {"MatMulExtents",
+     [](Graph& g) {
+       MatMul(g, In(g, {2, 3}), In(g, {4, 5}));
+     },
+     "cannot multiply [2, 3] by [4, 5]"},
+    {"BatchMatMulAxes",
+     [](Graph& g) {
+       BatchMatMul(g, In(g, {2, 3, 4}), In(g, {4, 5}));
+     },
+     "both operands need as many axes, two of them a matrix's"},
     {"AddShapes",
      [](Graph& g) {
        Add(g, In(g, {2, 3}), In(g, {2}));
@@ -341,6 +367,26 @@ const Mistake kMistakes[] = {
        BatchNorm(g, In(g, {2, 3, 4}), In(g, {3}), In(g, {3}), 1e-5);
      },
      "x must be [N, C] or [N, C, H, W]"},
+    {"SynchronisedNormGamma",
+     [](Graph& g) {
+       SynchronisedBatchNorm(g, In(g, {2, 3}), In(g, {2}), In(g, {3}), 1e-5, "norm");
+     },
+     "norm (batch_norm_synchronised): gamma must be [3], got [2]"},
+    {"SynchronisedNormAxes",
+     [](Graph& g) {
+       SynchronisedBatchNorm(g, In(g, {2, 3, 4}), In(g, {3}), In(g, {3}), 1e-5, "norm");
+     },
+     "norm/moments (batch_moments): x must be [N, C] or [N, C, H, W]"},
+    {"NormByStatisticsOfOtherChannels",
+     [](Graph& g) {
+       BatchNormInference(g, In(g, {2, 3}), In(g, {3}), In(g, {3}), In(g, {4}), In(g, {3}), 1e-5);
+     },
+     "mean must be [3], got [4]"},
+    {"LayerNormGamma",
+     [](Graph& g) {
+       LayerNorm(g, In(g, {2, 3}), In(g, {2}), In(g, {3}), 1e-5, "ln");
+     },
+     "ln (layer_norm): gamma must be [3], got [2]"},
     {"LayerNormEpsilon",
      [](Graph& g) {
        LayerNorm(g, In(g, {2, 3}), In(g, {3}), In(g, {3}), 0.0);
@@ -356,6 +402,20 @@ const Mistake kMistakes[] = {
        CausalAttention(g, In(g, {2, 3, 12}), 3);
      },
      "the last axis, 12, must be 3 times a multiple of heads, 3"},
+    {"EmbeddingTableAxes",
+     [](Graph& g) { Embedding(g, In(g, {5}), In(g, {2}, DType::kI32), "words"); },
+     "words (embedding): table must have 2 axes, got [5]"},
+    {"AttentionAxes",
+     [](Graph& g) {
+       CausalAttention(g, In(g, {3, 12}), 2, "heads");
+     },
+     "heads (causal_attention): qkv must have 3 axes, got [3, 12]"},
+    {"SoftmaxOfAScalar", [](Graph& g) { Softmax(g, In(g, {}), "share"); },
+     "share (softmax): x needs an axis of classes"},
+    {"LogSoftmaxOfAScalar", [](Graph& g) { LogSoftmax(g, In(g, {})); },
+     "x needs an axis of classes"},
+    {"MeanSquareOfAScalar", [](Graph& g) { MeanSquare(g, In(g, {}), In(g, {}, DType::kI32)); },
+     "mean square: scores need an axis of classes"},
     {"LossSmoothing",
      [](Graph& g) {
        SoftmaxCrossEntropy(g, In(g, {4, 10}), In(g, {4}, DType::kI32), 1.0);

@@ -348,6 +348,11 @@ class BadData(RunTest):
         lines[41] = lines[41].replace(",", ",x", 1)
         self.assertIn("digits.csv:42", self.run_with("\n".join(lines) + "\n"))
 
+    def test_a_label_that_is_no_class_fails_the_job_with_file_line_and_classes(self):
+        lines = (ROOT / "examples/digits/digits.csv").read_text().splitlines()
+        lines[41] = "10" + lines[41][lines[41].index(","):]
+        self.assertIn("digits.csv:42: label 10 is not in 0..9 (10 classes)", self.run_with("\n".join(lines) + "\n"))
+
     def test_empty_file_fails_the_job_with_its_name(self):
         self.run_with("")
 

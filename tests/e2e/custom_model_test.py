@@ -41,6 +41,7 @@ class CustomModel(RunTest):
         return self.run_job(self.project / "job.yaml", *arguments, folder=self.fresh_folder(), command=str(self.prefix / "bin/ringmaster"))
 
     def test_a_trainer_of_ones_own_keeps_what_ringmaster_promises(self):
+        self.assertLess(len((self.project / "trainer.cc").read_text().splitlines()), 60, "a network, a data set and an optimizer, as docs/custom-model.md says")
         self.build()
         self.check_what_is_installed()
         program = self.project / "build/spirals-trainer"

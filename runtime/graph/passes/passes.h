@@ -36,7 +36,8 @@ Graph MergeEqualNodes(const Graph& graph);
 // kernels.
 Graph DelayPoolGrads(const Graph& graph);
 
-// ReLU, and the sum before it, in the pass over memory that the op before makes anyway; the same on
+// ReLU, and the sum before it, by the op before, of whose kernels ours make it in the pass over
+// memory that they make anyway (a library's convolution or product takes a second one); the same on
 // the way back from batch norm:
 //   conv2d, relu           -> conv2d {relu=1}
 //   linear, relu           -> linear {relu=1}
