@@ -16,7 +16,6 @@
 
 #include "runtime/collectives/communicator.h"
 #include "runtime/collectives/operation.h"
-#include "runtime/collectives/ordered_sum.h"
 #include "runtime/collectives/testing/group.h"
 #include "runtime/collectives/transport/shm/segment.h"
 #include "runtime/collectives/transport/transport.h"
@@ -253,27 +252,6 @@ TEST_P(FailureTest, AbortWakesEveryWaiterWithItsReason) {
   });
 }
 
-// How long after Abort an operation that waits for a peer that never comes returned.
-steady_clock::duration AbortLatency(Communicator& comm) {
-  std::promise<void> waiting;
-  std::promise<steady_clock::time_point> aborted;
-  std::thread aborter([&] {
-    waiting.get_future().wait();
-    aborted.set_value(steady_clock::now());
-    comm.Abort("told to");
-  });
-  Operation operation;
-  const absl::Status status = comm.Run(operation, [&](Transport& transport) {
-    const Receipt receipt = transport.PostReceive(1 - comm.rank(), {});
-    waiting.set_value();
-    return transport.Wait(receipt);
-  });
-  const auto latency = steady_clock::now() - aborted.get_future().get();
-  aborter.join();
-  EXPECT_EQ(status.code(), absl::StatusCode::kAborted) << status;
-  return latency;
-}
-
 TEST_P(FailureTest, AbortReachesTheOnlyPeerWhileThatSends) {
   Group group(2, GetParam());
   std::barrier everybody(2);
@@ -284,19 +262,6 @@ TEST_P(FailureTest, AbortReachesTheOnlyPeerWhileThatSends) {
     EXPECT_EQ(status.code(), absl::StatusCode::kAborted) << status;
     EXPECT_THAT(Message(status), HasSubstr("rank 1 aborted the round: drain"));
   });
-}
-
-TEST_P(FailureTest, AbortFromAnotherThreadReturnsTheWaitWithin100Milliseconds) {
-  Group group(2, GetParam());
-  // Once while it dials and once while it waits to be dialed.
-  for (const int rank : {0, 1}) {
-    const auto latency = [&] {
-      ++group.options.round;
-      const auto comm = group.Open(rank);
-      return AbortLatency(*comm);
-    };
-    EXPECT_TRUE(testing::MostTakeLessThan(milliseconds(100), latency)) << "rank " << rank;
-  }
 }
 
 // While another thread tells the peers, whoever begins an operation is told of the failure as well.
@@ -339,52 +304,6 @@ TEST_P(FailureTest, ASecondOperationAtOnceIsTurnedAway) {
     EXPECT_TRUE(outer.ok());
     EXPECT_TRUE(comm.Barrier("after").ok());
   });
-}
-
-// Two ranks of a stream of gigabytes, of which one aborts once it runs. The longer of the times
-// that the two took to end.
-steady_clock::duration AbortLatencyInAStream(Group& group) {
-  constexpr int kMessages = 40'000;
-  constexpr size_t kMessageBytes = 64 * 1024;
-  std::promise<void> runs;
-  std::promise<steady_clock::time_point> aborted;
-  std::vector<steady_clock::time_point> ended(2);
-  group.Run([&](Communicator& comm) {
-    std::thread aborter;
-    if (comm.rank() == 1) {
-      aborter = std::thread([&] {
-        runs.get_future().wait();
-        aborted.set_value(steady_clock::now());
-        comm.Abort("enough");
-      });
-    }
-    std::vector<std::byte> bytes(kMessageBytes);
-    const absl::Status status = comm.Run(Operation(), [&](Transport& transport) -> absl::Status {
-      Receipt first;
-      for (int i = 0; i < kMessages; ++i) {
-        if (comm.rank() == 0) {
-          transport.PostSend(1, bytes);
-        } else if (const Receipt receipt = transport.PostReceive(0, bytes); i == 0) {
-          first = receipt;
-        }
-      }
-      if (comm.rank() == 1) {
-        RM_RETURN_IF_ERROR(transport.Wait(first));
-        runs.set_value();
-      }
-      return transport.Finish();
-    });
-    ended[static_cast<size_t>(comm.rank())] = steady_clock::now();
-    EXPECT_THAT(Message(status), HasSubstr("enough"));
-    if (aborter.joinable()) aborter.join();
-  });
-  return std::max(ended[0], ended[1]) - aborted.get_future().get();
-}
-
-TEST_P(FailureTest, AbortEndsALongStreamWithin100Milliseconds) {
-  Group group(2, GetParam());
-  EXPECT_TRUE(
-      testing::MostTakeLessThan(milliseconds(100), [&] { return AbortLatencyInAStream(group); }));
 }
 
 // The body's memory is gone when the exception has left it, and half of its message is on its way.

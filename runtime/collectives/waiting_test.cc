@@ -1,4 +1,5 @@
-// What ranks that wait for long cost those that work, and how fast an abort wakes them.
+// What ranks that wait for long cost those that work, and how fast whatever ends a round wakes
+// them.
 #include <algorithm>
 #include <barrier>
 #include <chrono>
@@ -137,6 +138,105 @@ TEST_P(WaitingTest, ARankWhoseMemoryRunsOutWakesAllThatSleepWithin100Millisecond
           const auto fail = [](Transport&) -> absl::Status { throw std::bad_alloc(); };
           EXPECT_EQ(comm.Run(Operation(), fail).code(), absl::StatusCode::kResourceExhausted);
         });
+  }));
+}
+
+// How long after Abort an operation that waits for a peer that never comes returned.
+steady_clock::duration AbortLatency(Communicator& comm) {
+  std::promise<void> waiting;
+  std::promise<steady_clock::time_point> aborted;
+  std::thread aborter([&] {
+    waiting.get_future().wait();
+    aborted.set_value(steady_clock::now());
+    comm.Abort("told to");
+  });
+  Operation operation;
+  const absl::Status status = comm.Run(operation, [&](Transport& transport) {
+    const Receipt receipt = transport.PostReceive(1 - comm.rank(), {});
+    waiting.set_value();
+    return transport.Wait(receipt);
+  });
+  const auto latency = steady_clock::now() - aborted.get_future().get();
+  aborter.join();
+  EXPECT_EQ(status.code(), absl::StatusCode::kAborted) << status;
+  return latency;
+}
+
+TEST_P(WaitingTest, AbortFromAnotherThreadReturnsTheWaitWithin100Milliseconds) {
+  Group group(2, GetParam());
+  // Once while it dials and once while it waits to be dialed.
+  for (const int rank : {0, 1}) {
+    const auto latency = [&] {
+      ++group.options.round;
+      const auto comm = group.Open(rank);
+      return AbortLatency(*comm);
+    };
+    EXPECT_TRUE(testing::MostTakeLessThan(kPromptly, latency)) << "rank " << rank;
+  }
+}
+
+// Two ranks of a stream of gigabytes, of which one aborts once it runs. The longer of the times
+// that the two took to end.
+steady_clock::duration AbortLatencyInAStream(Group& group) {
+  constexpr int kMessages = 40'000;
+  constexpr size_t kMessageBytes = 64 * 1024;
+  std::promise<void> runs;
+  std::promise<steady_clock::time_point> aborted;
+  std::vector<steady_clock::time_point> ended(2);
+  group.Run([&](Communicator& comm) {
+    std::thread aborter;
+    if (comm.rank() == 1) {
+      aborter = std::thread([&] {
+        runs.get_future().wait();
+        aborted.set_value(steady_clock::now());
+        comm.Abort("enough");
+      });
+    }
+    std::vector<std::byte> bytes(kMessageBytes);
+    const absl::Status status = comm.Run(Operation(), [&](Transport& transport) -> absl::Status {
+      Receipt first;
+      for (int i = 0; i < kMessages; ++i) {
+        if (comm.rank() == 0) {
+          transport.PostSend(1, bytes);
+        } else if (const Receipt receipt = transport.PostReceive(0, bytes); i == 0) {
+          first = receipt;
+        }
+      }
+      if (comm.rank() == 1) {
+        RM_RETURN_IF_ERROR(transport.Wait(first));
+        runs.set_value();
+      }
+      return transport.Finish();
+    });
+    ended[static_cast<size_t>(comm.rank())] = steady_clock::now();
+    EXPECT_THAT(Message(status), HasSubstr("enough"));
+    if (aborter.joinable()) aborter.join();
+  });
+  return std::max(ended[0], ended[1]) - aborted.get_future().get();
+}
+
+TEST_P(WaitingTest, AbortEndsALongStreamWithin100Milliseconds) {
+  Group group(2, GetParam());
+  EXPECT_TRUE(testing::MostTakeLessThan(kPromptly, [&] { return AbortLatencyInAStream(group); }));
+}
+
+TEST(WaitingHandlesTest, AnAbortWakesAllOfThemWithin100Milliseconds) {
+  Group group(2);
+  EXPECT_TRUE(testing::MostTakeLessThan(kPromptly, [&] {
+    ++group.options.round;
+    const auto comm = group.Open(0);
+    std::vector<float> data(100);
+    std::vector<Handle> handles;
+    for (int i = 0; i < 10; ++i)
+      handles.push_back(comm->AllreduceAsync(Reduction::kSum, data, data, "waits"));
+    EXPECT_FALSE(handles[0].Done());
+    const auto start = steady_clock::now();
+    comm->Abort("told to");
+    for (const Handle& handle : handles) {
+      EXPECT_EQ(handle.Wait().code(), absl::StatusCode::kAborted);
+      EXPECT_THAT(Message(handle.status()), HasSubstr("told to"));
+    }
+    return steady_clock::now() - start;
   }));
 }
 
