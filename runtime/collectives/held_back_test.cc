@@ -39,7 +39,7 @@ constexpr size_t kEarly = 1000;
 
 // Waits until what was sent early has come through.
 void AwaitEarly(const Relay& relay) {
-  relay.AwaitBytes(kEarly * sizeof(float), testing::kPatience);
+  EXPECT_TRUE(relay.AwaitBytes(kEarly * sizeof(float), testing::kPatience));
 }
 
 // Rank 0 sends to rank 1, which waits for rank 2, which is in the round and does nothing.

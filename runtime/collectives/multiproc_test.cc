@@ -293,13 +293,12 @@ class Beginning {
     return relay_.bytes();
   }
 
-  // The victim is stopped when so much has gone through, or a while after all that does; with
-  // nothing before it opens the round.
+  // The victim is stopped when so much has gone through; with nothing before it opens the round.
   void StopAfter(uint64_t bytes) {
     if (bytes == 0) victim().Signal(SIGSTOP);
     TellAddresses();
     for (const auto& rank : ranks_) rank->Write("go on\n");
-    relay_.AwaitBytes(bytes, kOperationTimeout);
+    EXPECT_TRUE(relay_.AwaitBytes(bytes, testing::kPatience));
     victim().Signal(SIGSTOP);
   }
 

@@ -35,8 +35,7 @@ using testing::Relay;
 using testing::Wires;
 
 class WaitingTest : public ::testing::TestWithParam<Wires> {};
-INSTANTIATE_TEST_SUITE_P(Wires, WaitingTest,
-                         ::testing::Values(Wires::kShared, Wires::kTcp, Wires::kTls),
+INSTANTIATE_TEST_SUITE_P(Wires, WaitingTest, ::testing::ValuesIn(testing::kAllWires),
                          [](const auto& wires) { return testing::NameOf(wires.param); });
 
 constexpr milliseconds kUntilTheySleep{300};  // for as long as they ever do

@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -156,15 +157,26 @@ TEST(BucketsTest, KeepTheBitsOfAWorkerThatIsAloneWithOneShard) {
   }
 }
 
+struct Phase {
+  std::string track, name;
+  double begin;
+};
+
+// Of a timeline, in the order of the file.
+std::vector<Phase> Read(const std::filesystem::path& path) {
+  std::map<int, std::string> tracks;
+  std::vector<Phase> phases;
+  for (const auto& event : nlohmann::json::parse(ReadFile(path).value())) {
+    if (event["name"] == "thread_name") tracks[event["tid"]] = event["args"]["name"];
+    if (event["ph"] == "X") phases.push_back({tracks[event["tid"]], event["name"], event["ts"]});
+  }
+  return phases;
+}
+
 // What phases each track of a timeline has.
 std::map<std::string, std::set<std::string>> PhasesOf(const std::filesystem::path& path) {
-  const auto events = nlohmann::json::parse(ReadFile(path).value());
-  std::map<int, std::string> tracks;
   std::map<std::string, std::set<std::string>> phases;
-  for (const auto& event : events) {
-    if (event["name"] == "thread_name") tracks[event["tid"]] = event["args"]["name"];
-    if (event["ph"] == "X") phases[tracks[event["tid"]]].insert(event["name"]);
-  }
+  for (const Phase& phase : Read(path)) phases[phase.track].insert(phase.name);
   return phases;
 }
 
@@ -188,17 +200,10 @@ TEST(TimelineTest, ShowsWhatBecameOfEachBucket) {
 
 // The tracks of buckets, in the order in which their sums began in the file's first step.
 std::vector<std::string> BucketsAsSummed(const std::filesystem::path& path) {
-  const auto events = nlohmann::json::parse(ReadFile(path).value());
-  std::map<int, std::string> tracks;
-  for (const auto& event : events) {
-    if (event["name"] == "thread_name") tracks[event["tid"]] = event["args"]["name"];
-  }
   std::map<double, std::string> order;
-  std::set<int> seen;
-  for (const auto& event : events) {
-    if (event["ph"] == "X" && event["name"] == "reduce" &&
-        seen.insert(event["tid"].get<int>()).second)
-      order[event["ts"]] = tracks[event["tid"]];
+  std::set<std::string> seen;
+  for (const Phase& phase : Read(path)) {
+    if (phase.name == "reduce" && seen.insert(phase.track).second) order[phase.begin] = phase.track;
   }
   std::vector<std::string> names;
   for (const auto& [when, name] : order) names.push_back(name);
@@ -212,8 +217,8 @@ TEST(TimelineTest, ShowsThatBucketsAreSummedFromTheLastLayerToTheFirst) {
   Train(job, 2);
   const auto buckets = BucketsAsSummed(job.checkpoints() / "timeline" / "0.json");
   ASSERT_GT(buckets.size(), 3U);
-  EXPECT_THAT(buckets.front(), HasSubstr("fc1"));
-  EXPECT_THAT(buckets[buckets.size() - 2], HasSubstr("conv1"));
+  EXPECT_THAT(buckets.front(), HasSubstr("fc2.bias"));
+  EXPECT_THAT(buckets[buckets.size() - 2], HasSubstr("conv1.weight"));
   EXPECT_EQ(buckets.back(), "statistics, loss and flags");
 }
 

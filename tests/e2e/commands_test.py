@@ -13,6 +13,8 @@ import textwrap
 import unittest
 from xml.etree import ElementTree
 
+import yaml
+
 from ringmaster_run import DEADLINE, LONG, RINGMASTER, ROOT, SHORT, RunTest, main, output_so_far, ringmaster, wait_until
 
 DIGITS = ROOT / "examples/digits/job.yaml"
@@ -314,6 +316,18 @@ class Guides(RunTest):
         if i < 446:
             return 0.1 + (4.8 - 0.1) * i / 446
         return 4.8 * (1 - i / 8040) if i < 7638 else 4.8 * (1 - 7638 / 8040) * (1 - (i - 7638) / 402) ** 2
+
+    def test_what_the_docs_put_into_a_manifest_is_valid_there(self):
+        for page, least in (("collectives.md", 2), ("communication.md", 2)):
+            parts = re.findall(r"```yaml\n(spec:\n.*?)```", (ROOT / "docs" / page).read_text(), re.DOTALL)
+            self.assertGreaterEqual(len(parts), least, page)
+            for part in parts:
+                sets = []
+                for group, fields in yaml.safe_load(part)["spec"].items():
+                    for field, value in fields.items():
+                        sets += ["--set", f"spec.{group}.{field}={json.dumps(value)}"]
+                answer = ringmaster(self.folder, "validate", str(DIGITS), *sets)
+                self.assertEqual(answer.returncode, 0, f"{page}: {part}{answer.stdout}{answer.stderr}")
 
     def test_every_manifest_of_the_guide_for_those_who_come_from_elsewhere_is_valid(self):
         manifests = re.findall(r"```yaml\n(.*?)```", (ROOT / "docs/migrate.md").read_text(), re.DOTALL)

@@ -8,9 +8,9 @@ DIGITS = str(ROOT / "examples/digits/job.yaml")
 
 
 class Gradients(RunTest):
-    def trained(self, *settings, workers=2, **of_run):
+    def trained(self, *settings, workers=2, more=()):
         sets = [argument for setting in settings for argument in ("--set", f"spec.trainer.gradients.{setting}")]
-        return self.digits(*SHORT, "--workers", str(workers), "--set", "spec.workers.maxReplicas=4", *sets, folder=self.fresh_folder(), **of_run)
+        return self.digits(*SHORT, "--workers", str(workers), "--set", "spec.workers.maxReplicas=4", *sets, *more, folder=self.fresh_folder())
 
     def test_compressed_gradients_keep_the_bits_at_every_number_of_workers(self):
         plain = self.trained().result()
@@ -57,10 +57,12 @@ class Gradients(RunTest):
                 phases = {event["name"] for event in events if event["ph"] == "X" and tracks[event["tid"]] == bucket}
                 self.assertLessEqual({"fuse", "wait", "reduce", "ordered_sum"}, phases, bucket)
 
-    def test_the_algorithm_that_a_variable_names_sums_the_gradients(self):
+    def test_the_algorithm_that_the_pod_template_names_sums_the_gradients(self):
         digests = set()
         for algorithm, phase in (("direct", "add slice"), ("halving-doubling", "add halves")):
-            run = self.trained("timeline=true", env={"RINGMASTER_COLLECTIVE_ALGORITHM": algorithm})
+            container = {"name": "worker", "env": [{"name": "RINGMASTER_COLLECTIVE_ALGORITHM", "value": algorithm}]}
+            template = f"spec.workers.template={json.dumps({'spec': {'containers': [container]}})}"
+            run = self.trained("timeline=true", more=("--set", template))
             digests.add(run.result())
             files = list(run.folder.glob(".ringmaster/digits/checkpoints/timeline/*.json"))
             self.assertEqual(len(files), 2)

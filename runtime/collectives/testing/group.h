@@ -72,8 +72,8 @@ inline constexpr std::chrono::seconds kPatience{60};
 // busy machine's processors.
 inline constexpr std::chrono::milliseconds kImpatience{3000};
 
-// Whether most of up to five trials take less than `bound`, as the median does: a busy machine
-// disturbs some. Ends when three have, or have not.
+// Whether most of up to nine trials take less than `bound`, as the median does: a busy machine
+// disturbs some. Ends when five have, or have not.
 bool MostTakeLessThan(std::chrono::milliseconds bound,
                       const std::function<std::chrono::steady_clock::duration()>& trial);
 
