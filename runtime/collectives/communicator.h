@@ -122,8 +122,10 @@ class Communicator {
                Algorithm algorithm = Algorithm::kAuto);
 
   // The last communicator of the round (see Group) tells the peers that this rank leaves, if it has
-  // not failed, and closes the connections. Blocks only where asynchronous operations of this one
-  // are pending: their round is aborted, and they are done within 100 ms.
+  // not failed, and closes the connections. Blocks where asynchronous operations of this one are
+  // pending: their round is aborted, and they are done within 100 ms. Beside that for at most a
+  // second, where peers have not taken what was sent to them, and for half of one, where a failure
+  // is still to be told over connections that are being encrypted.
   ~Communicator();
 
   Communicator(const Communicator&) = delete;

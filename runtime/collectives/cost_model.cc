@@ -12,6 +12,10 @@ constexpr double kNever = std::numeric_limits<double>::infinity();
 constexpr size_t kLeastTreePiece = 8 * 1024;
 constexpr size_t kTreePieces = 16;
 
+// LinkCost::turn is of two exchanges of half this, and is not counted beyond it (of the powers of
+// two, by which sizes are chosen for): a result that goes through memory twice costs more there.
+constexpr double kTurnBytes = 1024 * 1024;
+
 // Numbers of one question, and what all formulas share.
 struct Costs {
   const CostModel& model;
@@ -189,11 +193,16 @@ bool IsDirect(const Costs& c, Algorithm algorithm) {
                             algorithm == Algorithm::kRing || algorithm == Algorithm::kDoubleTree);
 }
 
+double SecondTurn(const Costs& c) {
+  if (c.world() != 2 || c.bytes > kTurnBytes) return 0;
+  return c.Worst().turn * c.bytes / kTurnBytes;
+}
+
 double PredictAllreduce(const Costs& c, Algorithm algorithm) {
   const double gamma = c.model.gamma;
   switch (IsDirect(c, algorithm) ? Algorithm::kDirect : algorithm) {
     case Algorithm::kDirect:
-      return DirectHalf(c, gamma) + DirectHalf(c, 0);
+      return DirectHalf(c, gamma) + DirectHalf(c, 0) + SecondTurn(c);
     case Algorithm::kDoubling:
       return Doubling(c);
     case Algorithm::kOneShot:

@@ -24,6 +24,10 @@ struct LinkCost {
   double alpha = 0;     // of a message without bytes
   double overhead = 0;  // of which the sender is busy
   double beta = 0;      // of each byte
+  // Of the second of two exchanges of half a megabyte over a connection, for two ranks, beside its
+  // latency and bytes: the first one leaves them out of step, and who is early waits for who is
+  // late.
+  double turn = 0;
 };
 
 struct CostModel {

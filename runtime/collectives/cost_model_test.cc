@@ -46,6 +46,36 @@ TEST(CostModelTest, TwoRanksExchangeDirectlyWhatIsLarge) {
   }
 }
 
+TEST(SelectorTest, TwoRanksThatFallOutOfStepExchangeEverythingAtOnceBelowTwoMegabytes) {
+  CostModel model;
+  model.within = model.between = {15e-6, 4e-6, 0.3e-9, 60e-6};
+  model.gamma = 0.05e-9;
+  for (const NodeMap& nodes : {NodeMap(std::vector<std::string>{"a", "a"}), NodeMap::Apart(2)}) {
+    const auto chosen = [&](size_t bytes) {
+      const Selector selector(nodes, model, kSegmentBytes, Algorithm::kAuto);
+      return selector.For(OperationKind::kAllreduce, bytes).algorithm;
+    };
+    model.within.turn = model.between.turn = 60e-6;
+    EXPECT_EQ(chosen(512 << 10), Algorithm::kDoubling);
+    EXPECT_EQ(chosen(1 << 20), Algorithm::kDoubling);
+    EXPECT_EQ(chosen((2 << 20) - 4), Algorithm::kDoubling);
+    EXPECT_EQ(chosen(2 << 20), Algorithm::kDirect);
+    model.within.turn = model.between.turn = 0;
+    EXPECT_EQ(chosen(1 << 20), Algorithm::kDirect) << "in step";
+  }
+}
+
+TEST(CostModelTest, WhatASecondExchangeCostsTwoRanksIsNothingAmongMore) {
+  CostModel slow;
+  slow.within.turn = slow.between.turn = 1;
+  for (const Algorithm algorithm : AlgorithmsOf(OperationKind::kAllreduce)) {
+    EXPECT_EQ(
+        Predict(slow, OperationKind::kAllreduce, algorithm, 1 << 20, {4, 4}, kSegmentBytes),
+        Predict(CostModel(), OperationKind::kAllreduce, algorithm, 1 << 20, {4, 4}, kSegmentBytes))
+        << NameOf(algorithm);
+  }
+}
+
 TEST(CostModelTest, MoreBytesNeverCostLess) {
   for (const OperationKind kind : kChosen) {
     for (const Algorithm algorithm : AlgorithmsOf(kind)) {

@@ -141,7 +141,11 @@ class StreamTest : public ::testing::TestWithParam<Streaming> {
     std::barrier everybody(3);
     absl::Status status;
     testing::RunThreads(3, [&](int rank) {
-      const std::unique_ptr<Communicator> comm = group_.Open(rank);
+      CommunicatorOptions options = group_.OptionsFor(rank);
+      if (!door_.empty() && rank == 0) options.members[1].address = door_;
+      auto created = Communicator::Create(options, group_.listener(rank));
+      ASSERT_TRUE(created.ok()) << created.status();
+      const std::unique_ptr<Communicator> comm = *std::move(created);
       EXPECT_TRUE(comm->Barrier("meet").ok()) << comm->status();
       everybody.arrive_and_wait();
       if (rank == GetParam().sender) {
@@ -169,6 +173,7 @@ class StreamTest : public ::testing::TestWithParam<Streaming> {
       const uint64_t before = transport.traffic().bytes_sent;
       while (transport.traffic().bytes_sent < before + first.size())
         RM_RETURN_IF_ERROR(transport.Look(/*progress=*/true));
+      before_abort_();
       aborted_ = steady_clock::now();
       comm.Abort("drain");
       return transport.Finish();
@@ -177,6 +182,8 @@ class StreamTest : public ::testing::TestWithParam<Streaming> {
 
   static constexpr int kIdle = 2;
   Group group_{3, GetParam().wires};
+  std::string door_;  // of rank 1, for rank 0
+  std::function<void()> before_abort_ = [] {};
   steady_clock::time_point aborted_;
   steady_clock::time_point ended_;
 };
@@ -203,6 +210,28 @@ TEST_P(StreamTest, AnAbortBehindMoreThanIsReadAheadIsHeardWithin100Milliseconds)
                 HasSubstr(fmt::format("rank {} aborted the round: drain", GetParam().sender)));
     return ended_ - aborted_;
   }));
+}
+
+// A new connection takes longer to be encrypted than who aborts may try to say why.
+class SlowHandshakeTest : public StreamTest {};
+INSTANTIATE_TEST_SUITE_P(Streams, SlowHandshakeTest,
+                         ::testing::Values(Streaming{Wires::kTls, Stream::kOneMessage, 0}),
+                         NameOfStreaming);
+
+TEST_P(SlowHandshakeTest, ARankThatLeavesWaitsUntilItsWordsAreOut) {
+  constexpr milliseconds kRest{30};  // there are at least four turns
+  Relay relay;
+  door_ = relay.Open(group_.options.members[1].address);
+  before_abort_ = [&] { relay.Chop(size_t{1} << 20, kRest); };
+  const absl::Status status = Play(
+      [](Communicator& comm) {
+        std::vector<float> late(1);
+        return comm.Receive(kIdle, late, "late");
+      },
+      /*leaves=*/true);
+  EXPECT_EQ(status.code(), absl::StatusCode::kAborted) << status;
+  EXPECT_THAT(Message(status), HasSubstr("rank 0 aborted the round: drain"));
+  EXPECT_GT(ended_ - aborted_, 3 * kRest);
 }
 
 // The system's answer to what is written to a peer that is gone says less than the peer's words.

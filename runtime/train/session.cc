@@ -139,6 +139,7 @@ Ending Session::RunToTheEnd() {
     }
     if (const std::optional<Round> round = inbox_.TakeRound()) {
       if (std::optional<Ending> ending = RunRound(*round)) return *ending;
+      communicator_.reset();  // peers that could not be told in time why it ended hear it now
     }
   }
 }
@@ -235,7 +236,6 @@ std::optional<Ending> Session::RunRound(const Round& round) {
   // No virtual shards is the plain ring, whatever would be faster.
   if (options.algorithm == collectives::Algorithm::kAuto && round.shards == 0)
     options.algorithm = collectives::Algorithm::kRing;
-  communicator_.reset();
   auto communicator = collectives::Communicator::Create(options, *listener_);
   if (!communicator.ok()) {
     return Failure(ExitCodeFor(communicator.status()), communicator.status());

@@ -211,6 +211,22 @@ TEST(AlgorithmWiresTest, ResultsAreTheReferencesWhateverKeepsWhatIsSent) {
   }
 }
 
+// More than the transport sends in one go, so that a result has no place of its own yet when it
+// comes.
+TEST(AlgorithmWiresTest, ResultsInPlaceAreTheReferencesWhereNotAllIsSentBeforeTheyCome) {
+  for (const auto wires : {testing::Wires::kTcp, testing::Wires::kTls}) {
+    for (const auto algorithm : {Algorithm::kDoubling, Algorithm::kOneShot}) {
+      for (const int world : {2, 3}) {
+        SCOPED_TRACE(NameOf(wires) + ", " + NameOf(algorithm) + ", " + std::to_string(world) +
+                     " ranks");
+        Group group(world, wires);
+        group.options.algorithm = algorithm;
+        group.Run([](Communicator& comm) { CheckAllreduce(comm, 700'000); });
+      }
+    }
+  }
+}
+
 // A message has a largest size, an array has none.
 constexpr size_t kLargestMessage = 4001;  // no whole number of elements
 

@@ -37,11 +37,15 @@ class Results {
 
   std::span<const std::byte> values() const { return values_; }
 
-  void SendTo(Transport& transport, int peer) {
+  absl::Status SendTo(Transport& transport, int peer) {
+    bool copied = true;
     ForMessages(values_.size(), largest_, [&](size_t at, size_t size) {
-      const bool copied = transport.PostSend(peer, values_.subspan(at, size));
-      if (!copied && values_.data() == out_.data()) out_is_sent_ = true;
+      copied = transport.PostSend(peer, values_.subspan(at, size)) && copied;
     });
+    if (copied || values_.data() != out_.data()) return absl::OkStatus();
+    RM_ASSIGN_OR_RETURN(copied, transport.TrySends());
+    out_is_sent_ = !copied;
+    return absl::OkStatus();
   }
 
   // Who has the lower place is on the left, so that both sides of an exchange get the same bits.
@@ -83,8 +87,12 @@ absl::Status ExchangeWithOther(Transport& transport, const Combiner& combine, Co
                                Elements out) {
   const Phase phase("swap");
   const int peer = 1 - transport.rank();
-  const bool copied = transport.PostSend(peer, in.bytes());
-  const bool out_is_sent = !copied && in.data() == out.data();
+  bool copied = transport.PostSend(peer, in.bytes());
+  const bool in_place = in.data() == out.data();
+  if (in_place && !copied) {
+    RM_ASSIGN_OR_RETURN(copied, transport.TrySends());
+  }
+  const bool out_is_sent = in_place && !copied;
   ResultPlace place(transport, out_is_sent ? out.bytes().size() : 0);
   const std::span<std::byte> into = out_is_sent ? place.bytes() : out.bytes();
   RM_RETURN_IF_ERROR(
@@ -127,11 +135,11 @@ absl::Status DoublingAllreduce(Transport& transport, const Combiner& combine, Co
   for (int step = 1; step < where.places; step *= 2) {
     const Phase phase("swap");
     const int peer = where.rank(where.place(rank) ^ step);
-    results.SendTo(transport, peer);
+    RM_RETURN_IF_ERROR(results.SendTo(transport, peer));
     RM_RETURN_IF_ERROR(
         results.CombineWith(transport, peer, (where.place(rank) & step) != 0, combine));
   }
-  if (where.has_pair(rank)) results.SendTo(transport, rank - 1);
+  if (where.has_pair(rank)) RM_RETURN_IF_ERROR(results.SendTo(transport, rank - 1));
   return results.Deliver(transport);
 }
 

@@ -51,7 +51,11 @@ absl::Status OneShotAllreduce(Transport& transport, const Combiner& combine, Con
     }
   }
   // Ranks behind the second one begin with others' values.
-  const bool apart = in.data() == out.data() && (me > 1 || !copied);
+  const bool in_place = in.data() == out.data();
+  if (in_place && me <= 1 && !copied) {
+    RM_ASSIGN_OR_RETURN(copied, transport.TrySends());
+  }
+  const bool apart = in_place && (me > 1 || !copied);
   ResultPlace place(transport, apart ? out.bytes().size() : 0);
   const Elements sum = apart ? Elements(out.type(), place.bytes()) : out;
   for (const Piece& piece : pieces) {

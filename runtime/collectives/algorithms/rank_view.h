@@ -37,6 +37,7 @@ class RankView final : public Transport {
   bool PostSend(int peer, std::span<const std::byte> bytes) override {
     return transport_.PostSend(Of(peer), bytes);
   }
+  absl::StatusOr<bool> TrySends() override { return transport_.TrySends(); }
   Receipt PostReceive(int peer, std::span<std::byte> bytes) override {
     return transport_.PostReceive(Of(peer), bytes);
   }

@@ -56,5 +56,14 @@ TEST(ExplainTest, SaysWhereTheNumbersAreFromAndLeavesOutLinksThatAreNotThere) {
   EXPECT_THAT(Table(question), Not(HasSubstr("between nodes")));
 }
 
+TEST(ExplainTest, SaysWhatASecondExchangeCostsTwoRanksWhereThatWasMeasured) {
+  Question question;
+  question.shape = {2, 1};
+  EXPECT_THAT(Table(question), Not(HasSubstr("second exchange")));
+  question.model.within.turn = 60e-6;
+  EXPECT_THAT(Table(question), HasSubstr("Gbit/s), 60.00 us before a second exchange"));
+  EXPECT_EQ(nlohmann::json::parse(Json(question))["within"]["turnMicroseconds"], 60.0);
+}
+
 }  // namespace
 }  // namespace ringmaster::collectives::explain

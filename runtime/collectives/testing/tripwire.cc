@@ -30,6 +30,10 @@ class TrippedTransport final : public Transport {
     wire_.Step();
     return inner_->PostSend(peer, bytes);
   }
+  absl::StatusOr<bool> TrySends() override {
+    wire_.Step();
+    return inner_->TrySends();
+  }
   Receipt PostReceive(int peer, std::span<std::byte> bytes) override {
     wire_.Step();
     return inner_->PostReceive(peer, bytes);

@@ -1,5 +1,5 @@
-// Where a rank's algorithm stumbles: a step of its is each time that it posts a message or has
-// waited for one.
+// Where a rank's algorithm stumbles: a step of its is each time that it posts a message, tries to
+// send what it has posted, or has waited for one.
 //
 //   Tripwire wire;
 //   wire.at = 5;

@@ -34,6 +34,7 @@ class GroupTransport final : public Transport {
   bool PostSend(int peer, std::span<const std::byte> bytes) override {
     return parent_->PostSend(Map(peer), bytes);
   }
+  absl::StatusOr<bool> TrySends() override { return parent_->TrySends(); }
   Receipt PostReceive(int peer, std::span<std::byte> bytes) override {
     return parent_->PostReceive(Map(peer), bytes);
   }

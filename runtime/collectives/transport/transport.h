@@ -27,6 +27,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "runtime/collectives/combine.h"
 #include "runtime/collectives/operation.h"
 #include "runtime/collectives/transport/workspace.h"
@@ -98,6 +99,10 @@ class Transport {
   // what was received that the peer has them. True: the transport has copied them already, so they
   // may change at once.
   virtual bool PostSend(int peer, std::span<const std::byte> bytes) = 0;
+
+  // Sends what goes without waiting. True: all that was posted to be sent is copied by now, so it
+  // may change. Errors as Wait's.
+  virtual absl::StatusOr<bool> TrySends() { return false; }
 
   // Says where the next message from `peer` goes. The memory must stay until Finish or an error.
   virtual Receipt PostReceive(int peer, std::span<std::byte> bytes) = 0;

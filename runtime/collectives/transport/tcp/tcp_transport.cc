@@ -53,9 +53,11 @@ TcpTransport::TcpTransport(Membership membership, Timeouts timeouts, SharedMemor
 }
 
 TcpTransport::~TcpTransport() {
+  // Before the round is closed, so that whoever connects meanwhile hears why it failed.
+  if (has_failed()) TellOnLeaving();
   acceptor_.CloseRound(this);
   AdoptArrivals(steady_clock::now());
-  if (!failure().status.ok()) {
+  if (has_failed()) {
     TellPeers();
   } else {
     for (const auto& peer : peers_) {
@@ -194,6 +196,13 @@ bool TcpTransport::PostSend(int rank, std::span<const std::byte> bytes) {
   header.length = bytes.size();
   p.link.QueueData(header, bytes);
   return false;
+}
+
+absl::StatusOr<bool> TcpTransport::TrySends() {
+  RM_RETURN_IF_ERROR(MoveShared().status());
+  RM_RETURN_IF_ERROR(MoveSockets().status());
+  return std::ranges::none_of(peers_,
+                              [](const auto& p) { return p != nullptr && p->link.has_sends(); });
 }
 
 Receipt TcpTransport::PostReceive(int rank, std::span<std::byte> bytes) {

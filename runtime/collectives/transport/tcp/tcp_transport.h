@@ -89,6 +89,7 @@ class TcpTransport final : public Transport, private FrameHandler, private Round
   absl::Status Begin(const Operation& operation, const Scope& scope) override;
   void Connect(int peer) override;
   bool PostSend(int peer, std::span<const std::byte> bytes) override;
+  absl::StatusOr<bool> TrySends() override;
   Receipt PostReceive(int peer, std::span<std::byte> bytes) override;
   Receipt PostCombine(int peer, const Combining& combining) override;
   absl::Status Wait(Receipt receipt) override;
@@ -219,10 +220,12 @@ class TcpTransport final : public Transport, private FrameHandler, private Round
   bool RecordFailure(Failure failure);
 
   // Saying why the round failed, and hearing it (tcp_transport_last_words.cc).
-  void KeepTelling(const FrameHeader& header, const std::string& text);
+  void TellOnLeaving();
+  void SayWhy(Link& link);
+  void KeepTelling(std::chrono::milliseconds most, bool on_connections);
   void TellOn(Link& link, SteadyTime now);
   void DialStuck(SteadyTime deadline);
-  void DialToTell(int rank, const FrameHeader& header, const std::string& text);
+  void DialToTell(int rank);
   Link& NewLastWords(int rank);
   void HearLastWords(SteadyTime now);
 

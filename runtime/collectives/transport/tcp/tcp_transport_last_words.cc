@@ -15,6 +15,9 @@ using std::chrono::steady_clock;
 constexpr milliseconds kTelling{60};
 // Of that, how long it waits for its words to get through on the connections that there are.
 constexpr milliseconds kFirstWay{10};
+// How much longer it tries when it leaves the round, where a connection of their own that is to be
+// encrypted was not ready in that time.
+constexpr milliseconds kTellingOn{500};
 
 }  // namespace
 
@@ -23,44 +26,57 @@ void TcpTransport::TellPeers() {
   if (cause.status.ok() || told_) return;
   told_ = true;
   AdoptArrivals(steady_clock::now());
-  FrameHeader header = Header(FrameType::kAbort);
-  header.tag = AbortTag(cause);
-  const std::string text = Message(cause.status);
   for (const auto& p : peers_) {
     if (p == nullptr) continue;
     p->link.DropWork(/*keep_partial=*/p->link.attached());
-    if (p->link.attached() && !p->link.left()) p->link.QueueControl(header, text);
+    if (p->link.attached() && !p->link.left()) SayWhy(p->link);
   }
-  KeepTelling(header, text);
+  KeepTelling(kTelling, /*on_connections=*/true);
   for (const auto& p : peers_) {
     if (p == nullptr) continue;
-    if (p->dialer != nullptr) p->dialer->Leave(AbortFrame(membership_.round, cause));
-    p->dialer.reset();
     p->link.DropWork(/*keep_partial=*/false);
+    if (p->dialer == nullptr || connections_.encryption != Encryption::kNone) continue;
+    p->dialer->Leave(AbortFrame(membership_.round, cause));
+    p->dialer.reset();
   }
 }
 
+void TcpTransport::TellOnLeaving() {
+  TellPeers();
+  KeepTelling(kTellingOn, /*on_connections=*/false);
+  for (const auto& p : peers_) {
+    if (p != nullptr) p->dialer.reset();
+  }
+}
+
+void TcpTransport::SayWhy(Link& link) {
+  const Failure cause = failure();
+  FrameHeader header = Header(FrameType::kAbort);
+  header.tag = AbortTag(cause);
+  link.QueueControl(header, Message(cause.status));
+}
+
 // Until all have been told, or it has taken too long.
-void TcpTransport::KeepTelling(const FrameHeader& header, const std::string& text) {
+void TcpTransport::KeepTelling(milliseconds most, bool on_connections) {
   const SteadyTime start = steady_clock::now();
-  bool first_way = true;
-  for (SteadyTime now = start; now < start + kTelling; now = steady_clock::now()) {
+  bool first_way = on_connections;
+  for (SteadyTime now = start; now < start + most; now = steady_clock::now()) {
     if (first_way && now >= start + kFirstWay) {
       first_way = false;
-      DialStuck(start + kTelling);
+      DialStuck(SteadyTime::max());  // as long as this goes on, here or when it leaves
     }
     polled_.clear();
     bool stuck = false;
     for (int rank = 0; rank < world(); ++rank) {
       if (rank == membership_.rank) continue;
       Peer& p = peer(rank);
-      if (p.dialer != nullptr) DialToTell(rank, header, text);
+      if (p.dialer != nullptr) DialToTell(rank);
       TellOn(p.link, now);
       if (p.last_words != nullptr) TellOn(*p.last_words, now);
       stuck = stuck || p.link.IsStuck();
     }
     if (polled_.empty() && !(first_way && stuck)) break;
-    const auto until = start + (first_way && stuck ? kFirstWay : kTelling);
+    const auto until = start + (first_way && stuck ? kFirstWay : most);
     const auto left = std::chrono::ceil<milliseconds>(until - steady_clock::now()).count();
     poll(polled_.data(), polled_.size(), static_cast<int>(std::max<int64_t>(left, 0)));
   }
@@ -103,7 +119,7 @@ void TcpTransport::DialStuck(SteadyTime deadline) {
 // For peers that the link does not reach, and those in the handshake with this rank: they would see
 // nothing but the end of the connection, and blame it. The handshake goes on, as long as the peer
 // answers.
-void TcpTransport::DialToTell(int rank, const FrameHeader& header, const std::string& text) {
+void TcpTransport::DialToTell(int rank) {
   Peer& p = peer(rank);
   const SteadyTime now = steady_clock::now();
   auto connection = p.dialer->Step(now);
@@ -116,7 +132,7 @@ void TcpTransport::DialToTell(int rank, const FrameHeader& header, const std::st
     p.link.DropWork(/*keep_partial=*/false);
     Link& link = NewLastWords(rank);
     link.Attach(std::move((*connection)->fd), now, std::move((*connection)->tls));
-    link.QueueControl(header, text);
+    SayWhy(link);
   }
   p.dialer.reset();
 }
