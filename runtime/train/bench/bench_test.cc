@@ -234,6 +234,20 @@ TEST(BenchProgramTest, TakesANetworkWithoutItsHyphens) {
   EXPECT_THAT(run.output, HasSubstr("lenet-bn: batch 4"));
 }
 
+TEST(BenchProgramTest, WritesWhatTheNetworkBecomesStageByStage) {
+  const TemporaryFolder folder = *TemporaryFolder::Make();
+  const Ended run =
+      RunProgram("--model mlp --seconds 0 --dump-graph " + (folder.path() / "graph").string());
+  EXPECT_EQ(run.code, 0) << run.output;
+  for (const char* stage : {"1-model", "2-gradients", "3-plan"}) {
+    EXPECT_THAT(*ReadFile(folder.path() / "graph" / (std::string(stage) + ".txt")),
+                HasSubstr("linear"));
+    EXPECT_THAT(*ReadFile(folder.path() / "graph" / (std::string(stage) + ".dot")),
+                HasSubstr("digraph"));
+  }
+  EXPECT_NE(RunProgram("--model mlp --limit --dump-graph " + folder.path().string()).code, 0);
+}
+
 TEST(BenchProgramTest, SaysItAsJson) {
   const Ended run = RunProgram("--model mlp --seconds 0 --json");
   EXPECT_EQ(run.code, 0) << run.output;

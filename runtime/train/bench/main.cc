@@ -113,6 +113,10 @@ void Declare(CLI::App& app, Flags& flags) {
   app.add_option("--trace", options.trace,
                  "Writes one step, op by op, to this file, for ui.perfetto.dev or "
                  "chrome://tracing.");
+  auto* graph = app.add_option(
+      "--dump-graph", options.dump_graph,
+      "Writes what the network becomes to this folder, stage by stage, as `ringmaster explain "
+      "graph` does for a job.");
   app.add_flag("--json", options.json, "One JSON object instead of text.");
   auto* limit =
       app.add_flag("--limit", options.limit,
@@ -124,6 +128,7 @@ void Declare(CLI::App& app, Flags& flags) {
       "Times nothing: writes a batch, weights, gradients and the losses of a few steps to this "
       "file, in the safetensors format, without dropout.");
   limit->excludes(dump);
+  graph->excludes(limit)->excludes(dump);
   shards->excludes(limit);
   app.add_option("--dump-steps", options.dump_steps, "Steps that --dump takes; 10.")
       ->check(CLI::Range(int64_t{1}, int64_t{1000}))

@@ -12,6 +12,7 @@
 #include "common/status.h"
 #include "runtime/device/thread_cpus.h"
 #include "runtime/train/bench/trial.h"
+#include "runtime/train/graph_dump.h"
 #include "runtime/train/step_trace.h"
 
 namespace ringmaster::train::bench {
@@ -95,6 +96,8 @@ absl::StatusOr<Result> Measure(const Options& options) {
         WriteTrace(worker, {.file = options.trace,
                             .title = fmt::format("{}, batch {}", options.model, options.batch)}));
   }
+  if (!options.dump_graph.empty())
+    RM_RETURN_IF_ERROR(DumpGraphs(trial->workload(), options.kernels, options.dump_graph));
   return result;
 }
 

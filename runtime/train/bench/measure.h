@@ -43,7 +43,7 @@ double Median(std::vector<double> values);
 std::string ClassOf(const std::string& op);
 
 // Blocks for about options.seconds and a third, at least for a few steps. Errors are the Trial's,
-// and those of the trace where options ask for one.
+// and those of the trace and the graph where options ask for them.
 absl::StatusOr<Result> Measure(const Options& options);
 
 }  // namespace ringmaster::train::bench

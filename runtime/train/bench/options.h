@@ -23,10 +23,11 @@ struct Options {
   int64_t layers = 0;          // blocks of gpt-2; 0: what it has
   double learning_rate = 0.01;
   bool json = false;
-  bool profile = false;  // every op instead of classes of them
-  bool limit = false;    // time the arithmetic alone instead: limit.h
-  std::string trace;     // a file for step_trace.h; empty: none
-  std::string dump;      // a file for dump.h; empty: time steps instead
+  bool profile = false;    // every op instead of classes of them
+  bool limit = false;      // time the arithmetic alone instead: limit.h
+  std::string trace;       // a file for step_trace.h; empty: none
+  std::string dump_graph;  // a folder for graph_dump.h; empty: none
+  std::string dump;        // a file for dump.h; empty: time steps instead
   int64_t dump_steps = 10;
   kernels::Selection kernels = kernels::Selection::kFastest;
 };
