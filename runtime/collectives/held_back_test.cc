@@ -219,7 +219,7 @@ INSTANTIATE_TEST_SUITE_P(Streams, SlowHandshakeTest,
                          NameOfStreaming);
 
 TEST_P(SlowHandshakeTest, ARankThatLeavesWaitsUntilItsWordsAreOut) {
-  constexpr milliseconds kRest{30};  // there are at least four turns
+  constexpr milliseconds kRest{15};  // in each of six turns and more
   Relay relay;
   door_ = relay.Open(group_.options.members[1].address);
   before_abort_ = [&] { relay.Chop(size_t{1} << 20, kRest); };
