@@ -1,7 +1,6 @@
 // oneDNN's primitives run on the one team of threads that our kernels have.
 #include <cstddef>
 #include <filesystem>
-#include <iterator>
 #include <set>
 #include <string>
 #include <vector>
