@@ -63,6 +63,7 @@ void AddProgress(const v1::TrainingJob& job, const reconcile::WorkersView& worke
     view.accuracy = progress.accuracy;
     evaluation = progress.evaluation;
     view.samples_per_second = progress.samples_per_second;
+    view.skipped_steps = progress.skipped_steps.value_or(0);
   }
   for (const reconcile::WorkerView& worker : workers.workers) {
     if (worker.ready) view.model = worker.ready->model;
@@ -75,6 +76,7 @@ void AddProgress(const v1::TrainingJob& job, const reconcile::WorkersView& worke
     if (progress.accuracy) view.accuracy = progress.accuracy;
     if (progress.evaluation) evaluation = reconcile::ToResult(progress.evaluation);
     view.samples_per_second = progress.samples_per_second;
+    view.skipped_steps = progress.skipped_steps;
   }
   if (job.spec.trainer) view.measure = MeasureOf(*job.spec.trainer, evaluation);
 }

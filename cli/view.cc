@@ -60,6 +60,7 @@ std::string ProgressText(const JobView& job) {
                         std::min<int64_t>(std::floor(job.epoch) + 1, std::ceil(job.epochs)),
                         job.epochs);
   line += fmt::format("step {}/{}   loss {:.3f}", job.step, job.total_steps, job.loss);
+  if (job.skipped_steps > 0) line += fmt::format("   {} skipped", job.skipped_steps);
   if (job.accuracy) line += fmt::format("   acc {:.1f} %", *job.accuracy * 100);
   if (job.measure && !job.measure->empty()) line += "   " + *job.measure;
   if (Trains(job) && job.samples_per_second > 0)

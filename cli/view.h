@@ -42,6 +42,7 @@ struct JobView {
   // evaluation, absent where there is nothing.
   std::optional<std::string> measure;
   double samples_per_second = 0;
+  int64_t skipped_steps = 0;  // for a loss that is not finite
   std::vector<WorkerView> members;
 };
 

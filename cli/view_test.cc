@@ -50,6 +50,14 @@ TEST(ViewTest, ProgressShowsTheRunningEpochAndTheTimeLeft) {
             "epoch 12/20  step 268/448   loss 0.081   acc 97.2 %   1,920 samples/s   eta 6.0 s");
 }
 
+TEST(ViewTest, ProgressCountsStepsThatWereLeftOut) {
+  JobView job = Digits();
+  job.skipped_steps = 3;
+  EXPECT_EQ(ProgressLine(job),
+            "epoch 12/20  step 268/448   loss 0.081   3 skipped   acc 97.2 %   1,920 samples/s   "
+            "eta 6.0 s");
+}
+
 TEST(ViewTest, ProgressShowsWhatElseTheDataIsJudgedBy) {
   JobView job = Digits();
   job.measure = "";

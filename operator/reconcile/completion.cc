@@ -66,6 +66,7 @@ void StoreResult(Pass& pass) {
                                           .evaluation = ToResult(report->evaluation)};
   for (const LabelReport& label : report->labels)
     pass.status.result->labels.push_back({.name = label.name, .auroc = label.auroc});
+  if (report->skipped_steps > 0) pass.status.result->skipped_steps = report->skipped_steps;
   if (!report->stopped_early.empty()) {
     pass.status.result->stopped_early = report->stopped_early;
     pass.Note(false, kReasonStoppedEarly,
@@ -96,8 +97,13 @@ std::string WhatWasTrained(const v1::TrainingResult& result) {
       result.accuracy < 0 ? "" : fmt::format(" to accuracy {:.4f}", result.accuracy);
   const std::string why =
       result.stopped_early ? fmt::format(", and stopped early: {}", *result.stopped_early) : "";
-  return fmt::format("Trained {} steps{}{}; weights sha256:{}.", result.steps, accuracy, why,
-                     result.weights_sha256);
+  const std::string skipped =
+      result.skipped_steps
+          ? fmt::format(", of which {} {} left out for a loss that is not finite,",
+                        *result.skipped_steps, *result.skipped_steps == 1 ? "was" : "were")
+          : "";
+  return fmt::format("Trained {} steps{}{}{}; weights sha256:{}.", result.steps, skipped, accuracy,
+                     why, result.weights_sha256);
 }
 
 void CompleteNative(Pass& pass) {

@@ -1,3 +1,6 @@
+#include <utility>
+
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -83,6 +86,40 @@ TEST(CompletionTest, SaysWhyTrainingStoppedEarlyAndWhatItMeasured) {
             "Trained 400 steps to accuracy 0.9780, and stopped early: the loss has not fallen in 3 "
             "evaluations, since step 200 (0.1); weights sha256:5f1c.");
   EXPECT_THAT(Events(decision), ElementsAre("Completed"));
+}
+
+TEST(CompletionTest, SaysHowManyStepsWereLeftOutForALossThatIsNotFinite) {
+  for (const auto& [skipped, words] : {std::pair(1, "1 was"), std::pair(3, "3 were")}) {
+    Observed observed = Training(1);
+    FinishedReport finished = Finished();
+    finished.skipped_steps = skipped;
+    View(observed, 0).finished = finished;
+    View(observed, 0).progress = ProgressReport{.round = 1,
+                                                .step = 400,
+                                                .total_steps = 400,
+                                                .skipped_steps = skipped,
+                                                .time = observed.now};
+    const Decision over = Reconcile(observed);
+    EXPECT_EQ(over.status->progress->skipped_steps, skipped);
+    EXPECT_EQ(over.status->result->skipped_steps, skipped);
+    observed = After(observed, over);
+    Exit(observed, 0, 0);
+    EXPECT_EQ(
+        MessageOf(Reconcile(observed), "Succeeded"),
+        fmt::format("Trained 400 steps, of which {} left out for a loss that is not finite, to "
+                    "accuracy 0.9780; weights sha256:5f1c.",
+                    words));
+  }
+}
+
+TEST(CompletionTest, CountsNoStepsLeftOutWhereNoneWas) {
+  Observed observed = Training(1);
+  View(observed, 0).finished = Finished();
+  View(observed, 0).progress =
+      ProgressReport{.round = 1, .step = 400, .total_steps = 400, .time = observed.now};
+  const Decision over = Reconcile(observed);
+  EXPECT_FALSE(over.status->progress->skipped_steps);
+  EXPECT_FALSE(over.status->result->skipped_steps);
 }
 
 TEST(CompletionTest, WaitsForNoSidecarOfAProgramAndLetsItGoWithItsPod) {

@@ -51,7 +51,9 @@ v1::TrainingProgress ToStatus(const Pass& pass, const ProgressReport& report) {
               pass.status.checkpoints.empty() ? 0 : pass.status.checkpoints.front().step,
           .summary = fmt::format("{}/{}", report.step, report.total_steps),
           .updated_at = report.time,
-          .evaluation = ToResult(report.evaluation)};
+          .evaluation = ToResult(report.evaluation),
+          .skipped_steps =
+              report.skipped_steps > 0 ? std::optional(report.skipped_steps) : std::nullopt};
 }
 
 // Whether each member that is connected has told of the round in force.

@@ -51,6 +51,7 @@ struct ProgressReport {
   double samples_per_second = 0;
   double step_seconds = 0;
   double allreduce_seconds = 0;
+  std::int64_t skipped_steps = 0;              // of the steps, for a loss that is not finite
   std::optional<EvaluationReport> evaluation;  // the last one
   Time time;
 };
@@ -87,6 +88,7 @@ struct FinishedReport {
   std::optional<EvaluationReport> evaluation;  // of the last step
   std::string stopped_early;                   // why; empty where it went to its last step
   std::vector<LabelReport> labels;             // of data with several labels a sample
+  std::int64_t skipped_steps = 0;              // of the steps, for a loss that is not finite
 };
 
 // The launcher says that its program ended. It comes before the pod's own status does.

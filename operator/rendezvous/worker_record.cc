@@ -49,6 +49,7 @@ Effect TakeProgress(std::int64_t round, const v1::Progress& progress, Time now, 
                                    .samples_per_second = progress.samples_per_second(),
                                    .step_seconds = progress.step_seconds(),
                                    .allreduce_seconds = progress.allreduce_seconds(),
+                                   .skipped_steps = progress.skipped_steps(),
                                    .time = now};
   if (progress.accuracy() >= 0) report.accuracy = progress.accuracy();
   if (progress.has_evaluation()) report.evaluation = ToReport(progress.evaluation());
@@ -102,7 +103,8 @@ Effect TakeFinished(std::int64_t round, const v1::Finished& finished, WorkerView
                                             .steps = finished.steps(),
                                             .accuracy = finished.accuracy(),
                                             .loss = finished.loss(),
-                                            .stopped_early = finished.stopped_early()};
+                                            .stopped_early = finished.stopped_early(),
+                                            .skipped_steps = finished.skipped_steps()};
   if (finished.has_evaluation()) view.finished->evaluation = ToReport(finished.evaluation());
   for (const v1::LabelAuroc& label : finished.labels()) {
     view.finished->labels.push_back(

@@ -70,6 +70,7 @@ struct Progress {
   double samples_per_second = 0;
   double step_seconds = 0;
   double allreduce_seconds = 0;
+  int64_t skipped_steps = 0;  // of the steps, left out for a loss that is not finite
 };
 
 struct ShardDurable {
@@ -107,6 +108,7 @@ struct Finished {
   std::optional<Evaluation> evaluation;  // of the last step; nothing when nothing is held out
   std::string stopped_early;             // why; empty where it went to its last step
   std::vector<LabelAuroc> labels{};      // of data with independent labels
+  int64_t skipped_steps = 0;             // of the steps, left out for a loss that is not finite
 };
 
 struct Drained {

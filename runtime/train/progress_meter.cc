@@ -64,7 +64,8 @@ Progress ProgressMeter::Take(const Replica& replica) {
           .evaluation = replica.evaluation(),
           .samples_per_second = samples_per_second_,
           .step_seconds = compute_seconds_,
-          .allreduce_seconds = allreduce_seconds_};
+          .allreduce_seconds = allreduce_seconds_,
+          .skipped_steps = static_cast<int64_t>(replica.skipped_steps())};
 }
 
 }  // namespace ringmaster::train

@@ -99,6 +99,7 @@ void Fill(const Progress& event, v1::Event& out) {
   progress.set_samples_per_second(event.samples_per_second);
   progress.set_step_seconds(event.step_seconds);
   progress.set_allreduce_seconds(event.allreduce_seconds);
+  progress.set_skipped_steps(event.skipped_steps);
 }
 
 void Fill(const ShardDurable& event, v1::Event& out) {
@@ -138,6 +139,7 @@ void Fill(const Finished& event, v1::Event& out) {
     to.set_name(label.name);
     if (label.auroc) to.set_auroc(*label.auroc);
   }
+  finished.set_skipped_steps(event.skipped_steps);
 }
 
 void Fill(const Drained& event, v1::Event& out) {

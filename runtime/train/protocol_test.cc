@@ -130,6 +130,8 @@ TEST(ProtocolTest, WritesEveryEventWithItsRound) {
   EXPECT_EQ(Decode(3, CheckpointRejected{5, "torn"}).checkpoint_rejected().message(), "torn");
   EXPECT_EQ(Decode(3, PeerLost{2, "gone"}).peer_lost().rank(), 2);
   EXPECT_EQ(Decode(3, Finished{.weights_sha256 = "w", .steps = 8}).finished().steps(), 8);
+  EXPECT_EQ(Decode(3, Progress{.skipped_steps = 2}).progress().skipped_steps(), 2);
+  EXPECT_EQ(Decode(3, Finished{.skipped_steps = 2}).finished().skipped_steps(), 2);
   EXPECT_EQ(Decode(3, Drained{4}).drained().step(), 4);
 }
 

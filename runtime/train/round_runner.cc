@@ -333,6 +333,7 @@ absl::Status RoundRunner::Finish() {
                     .loss = context_.replica.loss(),
                     .evaluation = context_.replica.evaluation()};
   if (finished.evaluation) finished.labels = LabelsOf(*finished.evaluation);
+  finished.skipped_steps = static_cast<int64_t>(context_.replica.skipped_steps());
   if (!at_last_step()) finished.stopped_early = context_.replica.improvement().WhyItStops();
   context_.events.Send(round_.number, meter_.Take(context_.replica));
   context_.events.Send(round_.number, finished);

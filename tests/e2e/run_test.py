@@ -76,6 +76,10 @@ class RunCommand(RunTest):
         self.assertIn("the first came out of ", left_out[0])
         self.assertGreater(len(left_out), 1)
         self.assertTrue(all("not looked for again" in line for line in left_out[1:]), left_out)
+        self.assertIn(f"of which {len(left_out)} were left out for a loss that is not finite", run.text())
+        job = json.loads(ringmaster(self.folder, "get", "digits", "-o", "json").stdout)
+        self.assertEqual(job["status"]["result"]["skippedSteps"], len(left_out))
+        self.assertEqual(job["status"]["progress"]["skippedSteps"], len(left_out))
 
     def test_foreign_program_gets_what_torchrun_gives(self):
         manifest = self.folder / "foreign.yaml"
