@@ -20,6 +20,10 @@ namespace ringmaster::env {
 namespace {
 
 constexpr std::array kVariables = {
+    Variable{"GOMP_SPINCOUNT", Type::kString, "3000", Audience::kUser,
+             "How often a thread of a trainer that waits for another one's part of an op looks for "
+             "it before it sleeps, as GNU's OpenMP reads it; a trainer whose machine is its alone "
+             "may look longer (infinite)."},
     Variable{"HOME", Type::kString, "", Audience::kUser,
              "Where .kube/config is looked for; passed on to local workers."},
     Variable{"KUBECONFIG", Type::kString, "", Audience::kUser,
@@ -35,6 +39,9 @@ constexpr std::array kVariables = {
              "it, too."},
     Variable{"NO_COLOR", Type::kString, "", Audience::kUser,
              "Any value takes the colours out of the live view."},
+    Variable{"OMP_WAIT_POLICY", Type::kString, "", Audience::kUser,
+             "How threads of a trainer wait for one another where GOMP_SPINCOUNT does not say it: "
+             "active or passive, as OpenMP reads it."},
     Variable{"PATH", Type::kString, "/usr/local/bin:/usr/bin:/bin", Audience::kUser,
              "Where local workers look for programs."},
     Variable{

@@ -8,6 +8,7 @@
 #include "common/cpu_list.h"
 #include "common/log.h"
 #include "common/status.h"
+#include "common/thread_waiting.h"
 #include "launcher/cpu_binding.h"
 #include "launcher/trainer_channel.h"
 #include "launcher/workload.h"
@@ -29,6 +30,7 @@ class NativeWorkload : public Workload {
           context_.session.Report(event);
         }));
     std::map<std::string, std::string> environment = Binding();
+    environment.merge(WaitingEnvironment());
     environment[contract::kEnvChannel] = channel_->path();
     return context_.program.Start({.command = context_.options.command,
                                    .environment = std::move(environment),

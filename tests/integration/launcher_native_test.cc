@@ -1,12 +1,16 @@
 // The launcher with a native trainer: what it relays, and who dies when.
 #include <csignal>
 #include <fcntl.h>
+#include <filesystem>
 #include <future>
 #include <unistd.h>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include "common/contract.h"
+#include "common/file.h"
+#include "common/temporary_folder.h"
 #include "tests/integration/launcher_fixture.h"
 
 namespace ringmaster::testing {
@@ -249,6 +253,20 @@ TEST_F(LauncherNativeTest, NamesATrainerThatIsNotThere) {
   EXPECT_THAT(launcher->Wait(), Optional(65));
   ASSERT_TRUE(View().exited.has_value());
   EXPECT_THAT(View().exited->message, HasSubstr("/nonexistent/ringmaster-train"));
+}
+
+TEST_F(LauncherNativeTest, ThreadsOfItsTrainerSoonSleepWhereTheyWaitForOneAnother) {
+  const TemporaryFolder folder = TemporaryFolder::Make().value();
+  const std::filesystem::path trainer = folder.path() / "trainer";
+  const std::filesystem::path seen = folder.path() / "seen";
+  ASSERT_TRUE(
+      WriteFileAtomically(trainer, fmt::format("#!/bin/sh\nenv > {}\n", seen.string())).ok());
+  std::filesystem::permissions(trainer, std::filesystem::perms::owner_all);
+  environment_[contract::kEnvTrainerBinary] = trainer;
+  EXPECT_TRUE(Launch({})->Wait().has_value());
+  EXPECT_THAT(ReadFile(seen).value(), HasSubstr("\nGOMP_SPINCOUNT=3000\n"));
+  EXPECT_TRUE(Launch({}, {{"OMP_WAIT_POLICY", "active"}})->Wait().has_value());
+  EXPECT_THAT(ReadFile(seen).value(), Not(HasSubstr("GOMP_SPINCOUNT")));
 }
 
 TEST_F(LauncherNativeTest, SaysWhichVariableIsMissing) {

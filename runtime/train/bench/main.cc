@@ -3,6 +3,7 @@
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>
+#include <map>
 #include <new>
 #include <string>
 #include <string_view>
@@ -20,6 +21,7 @@
 #include "common/networks.h"
 #include "common/status.h"
 #include "common/thread_binding.h"
+#include "common/thread_waiting.h"
 #include "runtime/device/thread_cpus.h"
 #include "runtime/train/bench/dump.h"
 #include "runtime/train/bench/limit.h"
@@ -163,19 +165,28 @@ absl::Status Run(const Options& options) {
   }
 }
 
-// The OpenMP runtime reads where its threads belong when it is loaded, so the program starts once
-// more, with that in its environment. An error says why the threads cannot be bound here.
-absl::Status StartBound(const Options& options, char** arguments) {
+// What OpenMP reads when it is loaded: how threads wait, and where they belong if they are to be
+// bound. Nothing where it is there already. An error says why threads cannot be bound here.
+absl::StatusOr<std::map<std::string, std::string>> MissingEnvironment(const Options& options) {
+  std::map<std::string, std::string> environment = WaitingEnvironment();
+  if (!options.bind || env::IsSet(contract::kEnvOtherCpus)) return environment;
   const std::vector<int> allowed = AllowedCpus();
   RM_ASSIGN_OR_RETURN(
       const ThreadBinding binding,
       PlanBinding({.threads = options.threads},
                   {.allowed = allowed, .cores = ReadCores(allowed), .limit = TightestCpuLimit()}));
   RM_RETURN_IF_ERROR(CheckMayBind(binding));
-  for (const auto& [name, value] : BindingEnvironment(binding))
-    setenv(name.c_str(), value.c_str(), /*overwrite=*/1);
+  environment.merge(BindingEnvironment(binding));
+  return environment;
+}
+
+// The program starts once more where its environment lacks something.
+absl::Status PrepareThreads(const Options& options, char** arguments) {
+  RM_ASSIGN_OR_RETURN(const auto missing, MissingEnvironment(options));
+  if (missing.empty()) return options.bind ? device::PlaceOtherThreadsAsTold() : absl::OkStatus();
+  for (const auto& [name, value] : missing) setenv(name.c_str(), value.c_str(), /*overwrite=*/1);
   execv("/proc/self/exe", arguments);
-  return ErrnoStatus(errno, "start this program again with bound threads");
+  return ErrnoStatus(errno, "start this program again");
 }
 
 int Main(int argc, char** argv) {
@@ -191,10 +202,7 @@ int Main(int argc, char** argv) {
   flags.options.model = WithHyphens(flags.options.model);
   if (!flags.input.empty()) flags.options.input = ParseExtents(flags.input);
   absl::Status status = ReadEnvironment(flags.options);
-  if (status.ok() && flags.options.bind) {
-    status = env::IsSet(contract::kEnvOtherCpus) ? device::PlaceOtherThreadsAsTold()
-                                                 : StartBound(flags.options, argv);
-  }
+  if (status.ok()) status = PrepareThreads(flags.options, argv);
   if (status.ok()) status = Run(flags.options);
   if (status.ok()) return contract::kExitOk;
   fmt::print(stderr, "{}\n", Message(status));
