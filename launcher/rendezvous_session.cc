@@ -134,6 +134,9 @@ void RendezvousSession::Lost(const std::string& why) {
                  {{"address", address_}, {"why", why}});
   }
   stream_.reset();
+  // One that accepts and ends the stream at once is dialed less and less often, too.
+  if (accepted_ && SystemClock().SteadyNow() - accepted_since_ >= options_.longest_delay)
+    delay_ = options_.first_delay;
   accepted_ = false;
   loop_.Cancel(beat_timer_);
   if (refused_) return FinishClosing(false);
@@ -161,10 +164,10 @@ void RendezvousSession::TakeAccepted(const rendezvous::v1::Accepted& accepted) {
                                       {"pod", options_.hello.pod()},
                                       {"round", options_.hello.round()}});
   accepted_ = true;
+  accepted_since_ = heard_;
   DropAttempts();
   if (address_ != leader_) leader_.clear();
   why_away_.clear();
-  delay_ = options_.first_delay;
   heartbeat_ = std::chrono::milliseconds(std::max<std::int64_t>(accepted.heartbeat_ms(), 1));
   timeout_ = std::chrono::milliseconds(std::max<std::int64_t>(accepted.timeout_ms(), 1));
   loop_.Cancel(beat_timer_);

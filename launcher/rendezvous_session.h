@@ -32,7 +32,8 @@ class RendezvousSession {
     std::string ca_pem;                  // whom the operator's certificate must be of; empty: none
     std::string token_file;              // read anew for each Hello, as it is renewed; empty: none
     rendezvous::v1::Hello hello;         // its round and token are kept current by the session
-    Duration first_delay = std::chrono::milliseconds(100);  // before the next race; doubles
+    // Before the next race; doubles until a stream has stood for as long as it may become.
+    Duration first_delay = std::chrono::milliseconds(100);
     // With a try or two lost to a dead replica this is well below half of the time after which the
     // operator counts a worker as lost.
     Duration longest_delay = std::chrono::seconds(3);
@@ -118,6 +119,7 @@ class RendezvousSession {
   bool heartbeat_due_ = false;
   bool writes_done_ = false;
   SteadyTime heard_{};
+  SteadyTime accepted_since_{};
   SteadyTime last_beat_{};
   Duration heartbeat_{};
   Duration timeout_{};

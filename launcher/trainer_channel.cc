@@ -1,8 +1,10 @@
 #include "launcher/trainer_channel.h"
 
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <poll.h>
+#include <utility>
 
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -14,6 +16,7 @@ namespace ringmaster::launcher {
 namespace {
 
 constexpr char kSocketName[] = "channel";
+constexpr std::chrono::milliseconds kAcceptPause{100};
 
 }  // namespace
 
@@ -33,6 +36,7 @@ TrainerChannel::TrainerChannel(EventLoop& loop, OnEvent event, TemporaryFolder f
       path_(folder_.path() / kSocketName) {}
 
 TrainerChannel::~TrainerChannel() {
+  loop_.Cancel(accept_timer_);
   if (listener_.valid()) loop_.Unwatch(listener_.get());
   if (connection_.valid()) loop_.Unwatch(connection_.get());
 }
@@ -47,17 +51,33 @@ absl::Status TrainerChannel::Listen() {
       ::listen(listener_.get(), 1) != 0) {
     return ErrnoStatus(errno, path_);
   }
-  loop_.Watch(listener_.get(), POLLIN, [this](short) { Accept(); });
+  WatchListener();
   return absl::OkStatus();
+}
+
+void TrainerChannel::WatchListener() {
+  loop_.Watch(listener_.get(), POLLIN, [this](short) { Accept(); });
 }
 
 void TrainerChannel::Accept() {
   connection_.Reset(::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-  if (!connection_.valid()) return;
+  if (!connection_.valid()) return AcceptLater(errno);
+  loop_.Cancel(accept_timer_);
   loop_.Unwatch(listener_.get());
   listener_.Reset();
   folder_.Remove();  // the path has served; a launcher that is killed leaves nothing behind
   Flush();
+}
+
+// Where no descriptor is left, say, the listener stays ready: the loop would do nothing else.
+void TrainerChannel::AcceptLater(int error) {
+  if (error == EAGAIN || error == EINTR || error == ECONNABORTED) return;
+  if (std::exchange(accept_error_, error) != error) {
+    log::Warning("cannot take the trainer's connection yet", {{"error", std::strerror(error)}});
+  }
+  loop_.Unwatch(listener_.get());
+  loop_.Cancel(accept_timer_);
+  accept_timer_ = loop_.After(kAcceptPause, [this] { WatchListener(); });
 }
 
 void TrainerChannel::WatchConnection() {

@@ -41,7 +41,9 @@ class TrainerChannel {
 
   TrainerChannel(EventLoop& loop, OnEvent event, TemporaryFolder folder);
   absl::Status Listen();
+  void WatchListener();
   void Accept();
+  void AcceptLater(int error);
   void Ready(short events);
   bool ReadSome();
   void ParseFrames();
@@ -54,6 +56,8 @@ class TrainerChannel {
   TemporaryFolder folder_;
   const std::string path_;
   UniqueFd listener_;
+  EventLoop::TimerId accept_timer_ = 0;
+  int accept_error_ = 0;  // the last one that was told
   UniqueFd connection_;
   FrameParser parser_;
   std::string outgoing_;

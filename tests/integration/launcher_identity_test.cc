@@ -99,6 +99,18 @@ TEST_F(LauncherIdentityTest, GoesToTheLeaderThatAStandbyNames) {
   EXPECT_TRUE(EventuallyConnected());
 }
 
+TEST_F(LauncherIdentityTest, DialsLessAndLessOftenAnOperatorThatTakesItAndDropsItAtOnce) {
+  const auto launcher = LaunchTrainer("");
+  ASSERT_TRUE(EventuallyConnected());
+  const auto start = std::chrono::steady_clock::now();
+  for (int times = 0; times < 5; ++times) {
+    server_->link().Forget(kJob);
+    ASSERT_TRUE(EventuallyConnected());
+  }
+  // Half of 0.1, 0.2, 0.4, 0.8 and 1.6 s, the other half is chance.
+  EXPECT_GE(std::chrono::steady_clock::now() - start, std::chrono::milliseconds(1550));
+}
+
 // An address behind which nothing answers, as of a machine without power: the kernel drops what
 // comes, since as many wait already as the listener takes.
 class DarkAddress {
