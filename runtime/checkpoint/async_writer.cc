@@ -10,6 +10,15 @@
 #include "runtime/checkpoint/shard_file.h"
 
 namespace ringmaster::checkpoint {
+namespace {
+
+// A disk over the network says the same when its server does not answer as Flush does while
+// something is not on disk yet; but nothing more comes of what it says.
+absl::Status AsFinal(const absl::Status& status) {
+  return absl::IsDeadlineExceeded(status) ? absl::UnavailableError(status.message()) : status;
+}
+
+}  // namespace
 
 AsyncWriter::AsyncWriter(std::filesystem::path directory, std::string job,
                          std::function<void(const WriteResult&)> done)
@@ -107,7 +116,7 @@ WriteResult AsyncWriter::Write(const Slot& slot) const {
   const auto begin = std::chrono::steady_clock::now();
   const auto written =
       WriteShard(directory_, job_, slot.id, slot.rank, slot.tensors, slot.metadata);
-  WriteResult result{.id = slot.id, .rank = slot.rank, .status = written.status()};
+  WriteResult result{.id = slot.id, .rank = slot.rank, .status = AsFinal(written.status())};
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   if (written.ok()) {
     result.digest = written->digest;

@@ -1,16 +1,35 @@
 #include "runtime/checkpoint/async_writer.h"
 
+#include <atomic>
+#include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <unistd.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 
 #include "common/sha256.h"
 #include "common/status.h"
 #include "runtime/checkpoint/loader.h"
 #include "runtime/checkpoint/testing.h"
+
+namespace {
+
+std::atomic<int> syncs_until_timeout{0};  // the last of so many calls of fsync fails; 0: none does
+
+}  // namespace
+
+// In the place of the C library's, to fail as a disk over the network does.
+extern "C" int fsync(int fd) {
+  if (syncs_until_timeout > 0 && --syncs_until_timeout == 0) {
+    errno = ETIMEDOUT;
+    return -1;
+  }
+  return static_cast<int>(syscall(SYS_fsync, fd));
+}
 
 namespace ringmaster::checkpoint {
 namespace {
@@ -152,6 +171,24 @@ TEST(AsyncWriterTest, LeavesACheckpointOutWhenTheDiskHangs) {
   ASSERT_EQ(written.size(), 2U);
   EXPECT_FALSE(written[0].status.ok());
   EXPECT_TRUE(written[1].status.ok()) << written[1].status;
+}
+
+TEST(AsyncWriterTest, TellsADiskThatTimedOutFromACheckpointThatIsNotOnDiskYet) {
+  for (const int sync : {1, 2}) {  // the file's and the directory's
+    SCOPED_TRACE(sync);
+    CheckpointFolder directory;
+    Results results;
+    AsyncWriter writer(directory.path(), kTestJob, results.Sink());
+    const TestState state(1);
+    syncs_until_timeout = sync;
+    EXPECT_TRUE(writer.Submit(Id(1), 0, state.tensors(), {}, kDeadline).ok());
+    EXPECT_TRUE(writer.Flush(kDeadline).ok());
+    EXPECT_EQ(syncs_until_timeout.exchange(0), 0);
+    const std::vector<WriteResult> written = results.Take();
+    ASSERT_EQ(written.size(), 1U);
+    EXPECT_EQ(written[0].status.code(), absl::StatusCode::kUnavailable) << written[0].status;
+    EXPECT_THAT(Message(written[0].status), HasSubstr("timed out"));
+  }
 }
 
 TEST(AsyncWriterTest, ReportsADirectoryThatCannotBeMade) {
