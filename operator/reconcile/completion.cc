@@ -99,8 +99,9 @@ std::string WhatWasTrained(const v1::TrainingResult& result) {
       result.stopped_early ? fmt::format(", and stopped early: {}", *result.stopped_early) : "";
   const std::string skipped =
       result.skipped_steps
-          ? fmt::format(", of which {} {} left out for a loss that is not finite,",
-                        *result.skipped_steps, *result.skipped_steps == 1 ? "was" : "were")
+          ? fmt::format(", of which {} {} left out for a loss that is not finite{}",
+                        *result.skipped_steps, *result.skipped_steps == 1 ? "was" : "were",
+                        accuracy.empty() ? "" : ",")
           : "";
   return fmt::format("Trained {} steps{}{}{}; weights sha256:{}.", result.steps, skipped, accuracy,
                      why, result.weights_sha256);

@@ -1,3 +1,4 @@
+#include <string>
 #include <utility>
 
 #include <fmt/format.h>
@@ -109,6 +110,23 @@ TEST(CompletionTest, SaysHowManyStepsWereLeftOutForALossThatIsNotFinite) {
         fmt::format("Trained 400 steps, of which {} left out for a loss that is not finite, to "
                     "accuracy 0.9780; weights sha256:5f1c.",
                     words));
+  }
+}
+
+TEST(CompletionTest, SaysHowManyStepsWereLeftOutWhereThereIsNoAccuracy) {
+  for (const std::string why : {"", "no better for 2 evaluations"}) {
+    Observed observed = Training(1);
+    FinishedReport finished = Finished();
+    finished.skipped_steps = 3;
+    finished.accuracy = -1;
+    finished.stopped_early = why;
+    View(observed, 0).finished = finished;
+    observed = After(observed, Reconcile(observed));
+    Exit(observed, 0, 0);
+    EXPECT_EQ(MessageOf(Reconcile(observed), "Succeeded"),
+              fmt::format("Trained 400 steps, of which 3 were left out for a loss that is not "
+                          "finite{}{}; weights sha256:5f1c.",
+                          why.empty() ? "" : ", and stopped early: ", why));
   }
 }
 
