@@ -320,7 +320,7 @@ const Mistake kMistakes[] = {
      [](Graph& g) {
        Add(g, In(g, {2, 3}), In(g, {2}));
      },
-     "the second shape does not broadcast to the first; inputs: f32[2, 3], f32[2]"},
+     "the shapes do not broadcast together; inputs: f32[2, 3], f32[2]"},
     {"AddTypes", [](Graph& g) { Add(g, In(g, {2}), In(g, {2}, DType::kF64)); },
      "input 1 must be f32 or f64, and like input 0"},
     {"StorageOnlyType", [](Graph& g) { Relu(g, In(g, {2}, DType::kBF16), "act"); },
@@ -334,7 +334,7 @@ const Mistake kMistakes[] = {
      [](Graph& g) {
        Divide(g, In(g, {2, 3}), In(g, {2}), "share");
      },
-     "share (divide): the second shape does not broadcast to the first; inputs: f32[2, 3], f32[2]"},
+     "share (divide): the shapes do not broadcast together; inputs: f32[2, 3], f32[2]"},
     {"MaxOverAxis",
      [](Graph& g) {
        const int64_t axes[] = {2};

@@ -80,13 +80,15 @@ ValueId Tanh(Graph& g, ValueId x, std::string_view name = "");
 ValueId Sigmoid(Graph& g, ValueId x, std::string_view name = "");
 // x times its sigmoid (Elfwing, Uchibe, Doya: "Sigmoid-weighted linear units", 2017).
 ValueId Silu(Graph& g, ValueId x, std::string_view name = "");
-// a + b; b's shape is broadcast to a's as in NumPy (never the other way about).
+// a + b; shapes are broadcast as in NumPy: aligned at their last axes, an extent of 1, or none, is
+// repeated. An `a` that is smaller than the result is first written at its full size, unless a and
+// b can change places.
 ValueId Add(Graph& g, ValueId a, ValueId b, std::string_view name = "");
-// a - b, element by element; b is broadcast as in Add.
+// a - b, element by element; broadcast as in Add.
 ValueId Subtract(Graph& g, ValueId a, ValueId b, std::string_view name = "");
-// a * b, element by element; b is broadcast as in Add.
+// a * b, element by element; broadcast as in Add.
 ValueId Multiply(Graph& g, ValueId a, ValueId b, std::string_view name = "");
-// a / b, element by element; b is broadcast as in Add.
+// a / b, element by element; broadcast as in Add.
 ValueId Divide(Graph& g, ValueId a, ValueId b, std::string_view name = "");
 // x times a constant.
 ValueId Scale(Graph& g, ValueId x, double factor, std::string_view name = "");

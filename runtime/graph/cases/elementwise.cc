@@ -72,6 +72,21 @@ ValueId AddMiddle(CaseBuilder& b) {
 ValueId AddScalar(CaseBuilder& b) {
   return Add(b.graph(), b.Var({3, 4}), b.Var({}));
 }
+ValueId AddRowBefore(CaseBuilder& b) {
+  return Add(b.graph(), b.Var({2, 4}), b.Var({3, 2, 4}));
+}
+ValueId AddColumnToRow(CaseBuilder& b) {
+  return Add(b.graph(), b.Var({4, 1}), b.Var({3, 1, 5}));
+}
+ValueId SubtractRowBefore(CaseBuilder& b) {
+  return Subtract(b.graph(), b.Var({5}), b.Var({3, 4, 5}));
+}
+ValueId MultiplyColumnByRow(CaseBuilder& b) {
+  return Multiply(b.graph(), b.Var({4, 1}), b.Var({5}));
+}
+ValueId DivideColumnByImage(CaseBuilder& b) {
+  return Divide(b.graph(), b.Var({4, 1}), b.Var({3, 4, 5}));
+}
 ValueId AddItself(CaseBuilder& b) {
   const ValueId x = b.Var({3, 4});
   return Add(b.graph(), x, x);
@@ -104,6 +119,11 @@ std::vector<Case> ElementwiseCases() {
       {"AddMiddle", AddMiddle},
       {"AddScalar", AddScalar},
       {"AddItself", AddItself},
+      {"AddRowBefore", AddRowBefore},
+      {"AddColumnToRow", AddColumnToRow},
+      {"SubtractRowBefore", SubtractRowBefore},
+      {"MultiplyColumnByRow", MultiplyColumnByRow},
+      {"DivideColumnByImage", DivideColumnByImage},
   };
 }
 

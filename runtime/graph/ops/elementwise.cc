@@ -1,5 +1,9 @@
 // Ops that work on each element alone: add, subtract, multiply, divide, activations, scale,
 // dropout, copy, reorder, constant.
+#include <algorithm>
+#include <optional>
+#include <vector>
+
 #include <fmt/format.h>
 
 #include "runtime/graph/ops.h"
@@ -18,10 +22,38 @@ bool Broadcasts(const Shape& small, const Shape& large) {
   return true;
 }
 
+// The shape that both have after NumPy broadcasting; nothing where they do not fit.
+std::optional<Shape> CommonShape(const Shape& a, const Shape& b) {
+  std::vector<int64_t> dims(static_cast<size_t>(std::max(a.rank(), b.rank())));
+  for (int axis = 1; axis <= std::ssize(dims); ++axis) {
+    const int64_t of_a = axis <= a.rank() ? a.dim(-axis) : 1;
+    const int64_t of_b = axis <= b.rank() ? b.dim(-axis) : 1;
+    if (of_a != of_b && of_a != 1 && of_b != 1) return std::nullopt;
+    dims[dims.size() - static_cast<size_t>(axis)] = of_a == 1 ? of_b : of_a;
+  }
+  return Shape(dims);
+}
+
+// Kernels want a first operand of the result's shape; here either may be the smaller one. Shapes
+// that do not fit are left to the node to refuse.
+ValueId AddBroadcast(Graph& g, std::string_view type, ValueId a, ValueId b, std::string_view name) {
+  const bool alike =
+      a.valid() && b.valid() && IsReal(g.spec(a).dtype) && g.spec(a).dtype == g.spec(b).dtype;
+  const std::optional<Shape> common = alike ? CommonShape(g.shape(a), g.shape(b)) : std::nullopt;
+  if (!common || g.shape(a) == *common) return g.AddOne(type, {}, {a, b}, name);
+  const bool commutes = type == "add" || type == "multiply";
+  if (commutes && g.shape(b) == *common) return g.AddOne(type, {}, {b, a}, name);
+  const std::string prefix = name.empty() ? "" : std::string(name) + ".";
+  const auto part = [&](const char* what) { return prefix.empty() ? "" : prefix + what; };
+  const ValueId zeros = Constant(g, 0.0, {*common, g.spec(a).dtype}, part("zeros"));
+  const ValueId expanded = g.AddOne("add", {}, {zeros, a}, part("expanded"));
+  return g.AddOne(type, {}, {expanded, b}, name);
+}
+
 Specs InferBroadcast(const InferContext& context) {
   RM_RETURN_IF_ERROR(CheckReal(context, 2, 2));
   if (!Broadcasts(context.inputs[1].shape, context.inputs[0].shape)) {
-    return Misfit("the second shape does not broadcast to the first");
+    return Misfit("the shapes do not broadcast together");
   }
   return std::vector{context.inputs[0]};
 }
@@ -178,16 +210,16 @@ constinit const OpDefinition kReorder{"reorder", 1, InferCopy, nullptr};
 constinit const OpDefinition kConstant{"constant", 1, InferConstant, nullptr};
 
 ValueId Add(Graph& g, ValueId a, ValueId b, std::string_view name) {
-  return g.AddOne("add", {}, {a, b}, name);
+  return AddBroadcast(g, "add", a, b, name);
 }
 ValueId Subtract(Graph& g, ValueId a, ValueId b, std::string_view name) {
-  return g.AddOne("subtract", {}, {a, b}, name);
+  return AddBroadcast(g, "subtract", a, b, name);
 }
 ValueId Divide(Graph& g, ValueId a, ValueId b, std::string_view name) {
-  return g.AddOne("divide", {}, {a, b}, name);
+  return AddBroadcast(g, "divide", a, b, name);
 }
 ValueId Multiply(Graph& g, ValueId a, ValueId b, std::string_view name) {
-  return g.AddOne("multiply", {}, {a, b}, name);
+  return AddBroadcast(g, "multiply", a, b, name);
 }
 ValueId Relu(Graph& g, ValueId x, std::string_view name) {
   return g.AddOne("relu", {}, {x}, name);

@@ -5,13 +5,10 @@
 #include "runtime/graph/ops.h"
 
 namespace ringmaster::graph {
-namespace {
 
 bool IsReal(DType dtype) {
   return dtype == DType::kF32 || dtype == DType::kF64;
 }
-
-}  // namespace
 
 absl::Status Misfit(const std::string& message) {
   return absl::InvalidArgumentError(message);

@@ -15,6 +15,9 @@ namespace ringmaster::graph {
 
 using Specs = absl::StatusOr<std::vector<ValueSpec>>;
 
+// Whether ops compute in it: f32 or f64.
+bool IsReal(DType dtype);
+
 // kInvalidArgument with a message made by fmt.
 absl::Status Misfit(const std::string& message);
 
