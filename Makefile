@@ -95,7 +95,7 @@ asan: ## Run the tests under AddressSanitizer and UndefinedBehaviorSanitizer.
 tsan: ## Run the tests labelled `threads` under ThreadSanitizer.
 	@$(MAKE) configure PRESET=tsan
 	@cmake --build --preset tsan -j $(JOBS) --target threads_tests
-	@ctest --preset tsan -j $(TEST_JOBS) $(ARGS)
+	@tests/cluster/ctest --without-cluster --preset tsan -j $(TEST_JOBS) $(ARGS)
 
 .PHONY: lint
 lint: configure ## Check format, include rules and that generated files are current.

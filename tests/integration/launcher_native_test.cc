@@ -1,5 +1,6 @@
 // The launcher with a native trainer: what it relays, and who dies when.
 #include <csignal>
+#include <cstdlib>
 #include <fcntl.h>
 #include <filesystem>
 #include <future>
@@ -263,6 +264,7 @@ TEST_F(LauncherNativeTest, ThreadsOfItsTrainerSoonSleepWhereTheyWaitForOneAnothe
       WriteFileAtomically(trainer, fmt::format("#!/bin/sh\nenv > {}\n", seen.string())).ok());
   std::filesystem::permissions(trainer, std::filesystem::perms::owner_all);
   environment_[contract::kEnvTrainerBinary] = trainer;
+  for (const char* name : {"GOMP_SPINCOUNT", "OMP_WAIT_POLICY"}) ::unsetenv(name);
   EXPECT_TRUE(Launch({})->Wait().has_value());
   EXPECT_THAT(ReadFile(seen).value(), HasSubstr("\nGOMP_SPINCOUNT=3000\n"));
   EXPECT_TRUE(Launch({}, {{"OMP_WAIT_POLICY", "active"}})->Wait().has_value());
