@@ -13,15 +13,6 @@
 namespace ringmaster::graph {
 namespace {
 
-// Whether NumPy broadcasting makes `small` into `large`.
-bool Broadcasts(const Shape& small, const Shape& large) {
-  if (small.rank() > large.rank()) return false;
-  for (int axis = 1; axis <= small.rank(); ++axis) {
-    if (small.dim(-axis) != large.dim(-axis) && small.dim(-axis) != 1) return false;
-  }
-  return true;
-}
-
 // The shape that both have after NumPy broadcasting; nothing where they do not fit.
 std::optional<Shape> CommonShape(const Shape& a, const Shape& b) {
   std::vector<int64_t> dims(static_cast<size_t>(std::max(a.rank(), b.rank())));
@@ -34,6 +25,17 @@ std::optional<Shape> CommonShape(const Shape& a, const Shape& b) {
   return Shape(dims);
 }
 
+// Whether NumPy broadcasting makes `small` into `large`.
+bool Broadcasts(const Shape& small, const Shape& large) {
+  return CommonShape(small, large) == large;
+}
+
+// x repeated to `shape`, which it broadcasts to.
+ValueId Expand(Graph& g, ValueId x, const Shape& shape, std::string_view name) {
+  const ValueId zeros = Constant(g, 0.0, {shape, g.spec(x).dtype});
+  return g.AddOne("add", {}, {zeros, x}, name);
+}
+
 // Kernels want a first operand of the result's shape; here either may be the smaller one. Shapes
 // that do not fit are left to the node to refuse.
 ValueId AddBroadcast(Graph& g, std::string_view type, ValueId a, ValueId b, std::string_view name) {
@@ -43,11 +45,8 @@ ValueId AddBroadcast(Graph& g, std::string_view type, ValueId a, ValueId b, std:
   if (!common || g.shape(a) == *common) return g.AddOne(type, {}, {a, b}, name);
   const bool commutes = type == "add" || type == "multiply";
   if (commutes && g.shape(b) == *common) return g.AddOne(type, {}, {b, a}, name);
-  const std::string prefix = name.empty() ? "" : std::string(name) + ".";
-  const auto part = [&](const char* what) { return prefix.empty() ? "" : prefix + what; };
-  const ValueId zeros = Constant(g, 0.0, {*common, g.spec(a).dtype}, part("zeros"));
-  const ValueId expanded = g.AddOne("add", {}, {zeros, a}, part("expanded"));
-  return g.AddOne(type, {}, {expanded, b}, name);
+  const std::string expanded = name.empty() ? "" : fmt::format("{}.expanded", name);
+  return g.AddOne(type, {}, {Expand(g, a, *common, expanded), b}, name);
 }
 
 Specs InferBroadcast(const InferContext& context) {
@@ -108,8 +107,8 @@ Specs InferSumTo(const InferContext& context) {
 }
 
 void SumToGradient(GradientContext& c) {
-  const ValueId zeros = Constant(c.graph(), 0.0, c.graph().spec(c.input(0)), c.Name("zeros"));
-  c.SetGradient(0, Add(c.graph(), zeros, c.output_gradient(0), c.Name("x")));
+  const Shape shape = c.graph().shape(c.input(0));
+  c.SetGradient(0, Expand(c.graph(), c.output_gradient(0), shape, c.Name("x")));
 }
 
 void ReluGradient(GradientContext& c) {
