@@ -1,7 +1,6 @@
 #include "launcher/trainer_channel.h"
 
 #include <chrono>
-#include <cstring>
 #include <ctime>
 #include <fcntl.h>
 #include <optional>
@@ -9,9 +8,8 @@
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 
+#include "common/framed_socket.h"
 #include "launcher/event_loop.h"
 
 namespace ringmaster::launcher {
@@ -37,15 +35,6 @@ class NoMoreDescriptors {
   rlimit before_{};
 };
 
-UniqueFd Dial(const std::string& path) {
-  UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  std::memcpy(address.sun_path, path.data(), path.size());
-  EXPECT_EQ(::connect(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
-  return fd;
-}
-
 double ProcessorSecondsOfThisThread() {
   timespec used{};
   EXPECT_EQ(::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used), 0);
@@ -63,12 +52,10 @@ TEST(TrainerChannelTest, WaitsForADescriptorWithoutTakingTheProcessorAndThenHear
                          ++events;
                          loop->Quit();
                        }).value();
-  const UniqueFd trainer = Dial(channel->path());
+  const auto trainer = FramedSocket::Dial(channel->path(), std::chrono::seconds(10)).value();
   rendezvous::v1::FromTrainer message;
   message.mutable_event()->mutable_progress()->set_step(1);
-  const std::string frame = EncodeFrame(message.SerializeAsString());
-  ASSERT_EQ(::send(trainer.get(), frame.data(), frame.size(), MSG_NOSIGNAL),
-            static_cast<ssize_t>(frame.size()));
+  ASSERT_TRUE(trainer->Send(message.SerializeAsString()).ok());
 
   auto none = std::make_optional<NoMoreDescriptors>();
   const double before = ProcessorSecondsOfThisThread();

@@ -36,8 +36,10 @@ namespace ringmaster::checkpoint {
 struct WriteResult {
   CheckpointId id;
   int rank = 0;
-  absl::Status status;  // WriteShard's; nothing below holds when it is not OK
-  std::string digest;   // of the file
+  // WriteShard's, but kUnavailable where a disk timed out: kDeadlineExceeded is Flush's, for what
+  // may still come. Nothing below holds when it is not OK.
+  absl::Status status;
+  std::string digest;  // of the file
   int64_t bytes = 0;
   double seconds = 0;  // on the writer's thread
 };
