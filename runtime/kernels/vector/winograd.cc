@@ -34,7 +34,9 @@ constexpr int64_t kLeastChannels = 8;
 // How many multiplications of a convolution one at a point must replace.
 constexpr int64_t kLeastGain = 2;
 
-// Kernels whose result is one group's at a time: of each point the weights' matrix times the tiles.
+// Kernels whose result is one group's at a time: of each point the weights' matrix times the tiles,
+// for some rows of the result after others, whose sums stay in the second cache until they are
+// used.
 template <int64_t kTaps>
 class WinogradByGroup : public WinogradKernel<kTaps> {
  public:
@@ -48,11 +50,17 @@ class WinogradByGroup : public WinogradKernel<kTaps> {
   using Base::kLanes, Base::kPoints, Base::kSquarePoints;
 
   WinogradByGroup(const WinogradTiling& tiling, const Product& product)
-      : Base(Shared(tiling)), product_(product) {}
+      : Base(Shared(tiling)), product_(product), rows_(RowsTogether(this->t_, product.m)) {}
 
-  // Calls transform(first sample, samples, points, moving) and finish(first sample, samples, sums,
-  // moving) for all groups: the former makes the tiles of all panels, [panel, point, k, 16], the
-  // latter uses their products, [panel, point, m, 16].
+  // Rows of products: channels of the result.
+  struct Rows {
+    int64_t first, count;
+  };
+
+  // Calls transform(first sample, samples, points, moving), and then finish(first sample, samples,
+  // rows, sums, moving) for some rows after others, for all groups: the former makes the tiles of
+  // all panels, [panel, point, k, 16], the latter uses their products, [panel, point, row, 16], as
+  // SumSteps has them.
   template <typename Transform, typename Finish>
   void ForGroups(const float* weight, void* scratch, const Transform& transform,
                  const Finish& finish) const {
@@ -65,10 +73,13 @@ class WinogradByGroup : public WinogradKernel<kTaps> {
                              samples = std::min(t.together, t.batch - first),
                              panels = t.panels(t.together);
                float* const sums = points + panels * this->panel_floats(product_.k);
-               float* const moving = sums + panels * this->panel_floats(product_.m);
+               float* const moving = sums + panels * this->panel_floats(rows_);
                transform(first, samples, points, moving);
-               Multiply(weights, t.panels(samples), points, sums);
-               finish(first, samples, sums, moving);
+               for (int64_t row = 0; row < product_.m; row += rows_) {
+                 const Rows rows{row, std::min(rows_, product_.m - row)};
+                 Multiply(weights, t.panels(samples), points, rows, sums);
+                 finish(first, samples, rows, sums, moving);
+               }
              });
   }
 
@@ -76,12 +87,23 @@ class WinogradByGroup : public WinogradKernel<kTaps> {
   static typename Base::PointSteps Steps(int64_t channels) {
     return {Base::panel_floats(channels), kLanes, Base::point_step(channels)};
   }
+  // Of the sums that finish() sees.
+  typename Base::PointSteps SumSteps() const { return Steps(rows_); }
 
  private:
+  // So many floats of sums leave room in the second cache for tiles and weights.
+  static constexpr int64_t kMostSums = 40 << 10;
+
   // With a group for each thread, which changes no sum.
   static WinogradTiling Shared(WinogradTiling tiling) {
     tiling.together = std::clamp<int64_t>(tiling.batch / device::ThreadCount(), 1, tiling.together);
     return tiling;
+  }
+
+  // As few steps as there can be, all about as large.
+  static int64_t RowsTogether(const WinogradTiling& tiling, int64_t rows) {
+    const int64_t floats = kSquarePoints * tiling.panels(tiling.together) * kLanes;
+    return PartsOf(rows, PartsOf(rows, std::max<int64_t>(1, kMostSums / floats)));
   }
 
   // weight [O, C, taps, taps] -> [point, C, padded O].
@@ -103,21 +125,26 @@ class WinogradByGroup : public WinogradKernel<kTaps> {
 
   int64_t floats() const {
     return this->t_.panels(this->t_.together) *
-               (this->panel_floats(product_.k) + this->panel_floats(product_.m)) +
+               (this->panel_floats(product_.k) + this->panel_floats(rows_)) +
            this->moving_floats();
   }
 
-  void Multiply(const float* weights, int64_t panels, const float* points, float* sums) const {
+  void Multiply(const float* weights, int64_t panels, const float* points, const Rows& rows,
+                float* sums) const {
     const WinogradTiling& t = this->t_;
+    Product product = product_;
+    product.m = rows.count;
+    weights += rows.first * product.a.row;
     for (int64_t point = 0; point < kSquarePoints; ++point) {
-      product_.RunPacked(weights + point * t.in_channels * t.padded_out(),
-                         points + point * this->point_step(product_.k),
-                         sums + point * this->point_step(product_.m), kLanes, false,
-                         {panels, this->panel_floats(product_.k), this->panel_floats(product_.m)});
+      product.RunPacked(weights + point * t.in_channels * t.padded_out(),
+                        points + point * this->point_step(product.k),
+                        sums + point * SumSteps().point, kLanes, false,
+                        {panels, this->panel_floats(product.k), SumSteps().panel});
     }
   }
 
   const Product product_;
+  const int64_t rows_;  // of the result that are made together
 };
 
 // (x, weight, bias or nothing) -> y, or its positive part.
@@ -137,29 +164,30 @@ class WinogradConv2dKernel : public WinogradByGroup<kTaps> {
           this->TransformImages(samples, a.in<float>(0) + n * t.image(), moving, points,
                                 this->Steps(t.in_channels));
         },
-        [&](int64_t n, int64_t samples, const float* sums, float* moving) {
-          float* y = a.out<float>(0) + n * t.result();
-          for (int64_t o = 0; o < t.out_channels; ++o, y += t.h.out * t.w.out)
-            MakeChannel(o, has_bias_ ? a.in<float>(2)[o] : 0.0F, samples, sums, moving, y);
+        [&](int64_t n, int64_t samples, const Rows& rows, const float* sums, float* moving) {
+          for (int64_t i = 0; i < rows.count; ++i) {
+            const int64_t o = rows.first + i;
+            MakeChannel(has_bias_ ? a.in<float>(2)[o] : 0.0F, samples, sums + i * kLanes, moving,
+                        a.out<float>(0) + n * t.result() + o * t.h.out * t.w.out);
+          }
         });
   }
 
  private:
   using Base = WinogradByGroup<kTaps>;
-  using Base::kLanes;
+  using Base::kLanes, typename Base::Rows;
   static constexpr int64_t kResults = kTileSide * kTileSide;  // of a tile
 
-  void MakeChannel(int64_t o, float bias, int64_t samples, const float* sums, float* moving,
-                   float* y) const {
+  void MakeChannel(float bias, int64_t samples, const float* sums, float* moving, float* y) const {
     const WinogradTiling& t = this->t_;
     const bool whole = t.IsWholeResult();
-    const int64_t step = this->point_step(t.out_channels), width = t.result_width();
+    const int64_t step = this->SumSteps().point, width = t.result_width();
     float *const tiles = moving, *const padded = tiles + kResults * kLanes;
     const Planes<float> planes = whole ? Planes<float>{y, t.result(), width, 0}
                                        : Planes<float>{padded, t.padded_result(), width, 0};
     for (int64_t panel = 0; panel < t.panels(samples); ++panel) {
-      this->transforms_.result(sums + panel * this->panel_floats(t.out_channels) + o * kLanes,
-                               {Base::kPoints * step, step}, tiles, kLanes);
+      this->transforms_.result(sums + panel * this->SumSteps().panel, {Base::kPoints * step, step},
+                               tiles, kLanes);
       if (has_bias_) AddBias(bias, tiles);
       if (relu_) KeepPositive(tiles);
       ScatterTiles<kTileSide>(tiles, PlacesOf(t, panel, samples, planes), t.lanes(panel, samples),
@@ -197,14 +225,15 @@ class WinogradGradInputKernel : public WinogradByGroup<kTaps> {
         [&](int64_t n, int64_t samples, float* points, float* moving) {
           TransformResults(samples, a.in<float>(0) + n * t.result(), points, moving);
         },
-        [&](int64_t n, int64_t samples, const float* sums, float* moving) {
-          AddTiles(samples, sums, moving, a.out<float>(0) + n * t.image());
+        [&](int64_t n, int64_t samples, const Rows& rows, const float* sums, float* moving) {
+          AddTiles(samples, rows.count, sums, moving,
+                   a.out<float>(0) + n * t.image() + rows.first * t.h.in * t.w.in);
         });
   }
 
  private:
   using Base = WinogradByGroup<kTaps>;
-  using Base::kGroup, Base::kLanes;
+  using Base::kGroup, Base::kLanes, typename Base::Rows;
   static constexpr int64_t kTileFloats = Base::kSquarePoints * kLanes;  // of a panel's tiles
 
   void TransformResults(int64_t samples, const float* dy, float* points, float* moving) const {
@@ -230,13 +259,15 @@ class WinogradGradInputKernel : public WinogradByGroup<kTaps> {
     });
   }
 
-  void AddTiles(int64_t samples, const float* sums, float* moving, float* dx) const {
+  // Of some channels.
+  void AddTiles(int64_t samples, int64_t channels, const float* sums, float* moving,
+                float* dx) const {
     const WinogradTiling& t = this->t_;
     const int64_t plane = t.h.in * t.w.in, padded = t.padded_image();
     const bool whole = t.IsWholeImage();
     float *const tiles = moving, *const copies = moving + kGroup * kTileFloats;
-    const int64_t step = this->point_step(t.in_channels);
-    this->ForChannels(t.in_channels, [&](int64_t first, int64_t count) {
+    const int64_t step = this->SumSteps().point;
+    this->ForChannels(channels, [&](int64_t first, int64_t count) {
       float* const images = dx + first * plane;
       const Planes<float> planes =
           whole ? Planes<float>{images, t.image(), t.w.in, plane}
@@ -247,9 +278,9 @@ class WinogradGradInputKernel : public WinogradByGroup<kTaps> {
       for (int64_t panel = 0; panel < t.panels(samples); ++panel) {
         const Places places = PlacesOf(t, panel, samples, planes);
         for (int64_t c = 0; c < count; ++c) {
-          this->transforms_.image_grad(
-              sums + panel * this->panel_floats(t.in_channels) + (first + c) * kLanes,
-              {Base::kPoints * step, step}, tiles + c * kTileFloats, kLanes);
+          this->transforms_.image_grad(sums + panel * this->SumSteps().panel + (first + c) * kLanes,
+                                       {Base::kPoints * step, step}, tiles + c * kTileFloats,
+                                       kLanes);
         }
         for (int64_t c = 0; c < count; ++c) {
           ScatterTiles<Base::kPoints>(

@@ -49,9 +49,12 @@ class WinogradGradWeightKernel : public WinogradKernel<kTaps> {
   static constexpr Strides kDense{Base::kPoints * kLanes, kLanes};
 
   int64_t out_panels() const { return this->t_.padded_out() / kLanes; }
-  // From one point to the next, of the tiles of x and of dy.
+  // Panels of dy that are transformed and multiplied together, so that what they are made of and
+  // their sums stay in the second cache: a tile of AVX-512 takes two.
+  static int64_t panels_together() { return UsesWideTiles() ? 2 : 1; }
+  // From one point to the next, of the tiles of x and of those panels of dy.
   int64_t image_step() const { return inner_ * this->t_.in_channels + Base::kGap; }
-  int64_t gradient_step() const { return inner_ * this->t_.padded_out() + Base::kGap; }
+  int64_t gradient_step() const { return inner_ * panels_together() * kLanes + Base::kGap; }
   // The tiles of both at all points, and dy with sixteen channels next to each other, twice.
   int64_t floats() const {
     return Base::kSquarePoints * (image_step() + gradient_step()) +
@@ -69,35 +72,38 @@ class WinogradGradWeightKernel : public WinogradKernel<kTaps> {
       const int64_t first = group * t.together, samples = std::min(t.together, t.batch - first);
       this->TransformImages(samples, a.in<float>(0) + first * t.image(), moving, images,
                             {kLanes, inner_, image_step()});
-      for (int64_t n = 0; n < samples; ++n) {
-        TransformResult(a.in<float>(1) + (first + n) * t.result(), turned,
-                        gradients + n * t.tiles() * kLanes);
-      }
       const Product product{.m = t.in_channels, .k = samples * t.tiles(), .a = {inner_, 1}};
-      for (int64_t point = 0; point < Base::kSquarePoints; ++point) {
-        product.RunPacked(images + point * image_step(), gradients + point * gradient_step(),
-                          sums + point * t.in_channels * t.padded_out(), t.padded_out(),
-                          group > begin, {out_panels(), inner_ * kLanes, kLanes});
+      for (int64_t panel = 0; panel < out_panels(); panel += panels_together()) {
+        const int64_t panels = std::min(panels_together(), out_panels() - panel);
+        for (int64_t i = 0; i < panels; ++i) {
+          TransformPanel(panel + i, samples, a.in<float>(1) + first * t.result(), turned,
+                         gradients + i * inner_ * kLanes);
+        }
+        for (int64_t point = 0; point < Base::kSquarePoints; ++point) {
+          product.RunPacked(images + point * image_step(), gradients + point * gradient_step(),
+                            sums + point * t.in_channels * t.padded_out() + panel * kLanes,
+                            t.padded_out(), group > begin, {panels, inner_ * kLanes, kLanes});
+        }
       }
     }
   }
 
-  // A sample's tiles of dy -> [point, panel of channels, tile, 16]. The edges of `turned` are
-  // zeros, and stay so.
-  void TransformResult(const float* dy, float* turned, float* to) const {
+  // A panel of channels of the samples' dy -> [point, tile, 16]. The edges of `turned` are zeros,
+  // and stay so.
+  void TransformPanel(int64_t panel, int64_t samples, const float* dy, float* turned,
+                      float* to) const {
     const WinogradTiling& t = this->t_;
     const int64_t places = t.h.out * t.w.out, width = t.result_width() * kLanes;
+    const int64_t first = panel * kLanes, channels = std::min(kLanes, t.out_channels - first);
     const bool whole = t.IsWholeResult();
     float* const dense = whole ? turned : turned + t.padded_result() * kLanes;
-    for (int64_t panel = 0; panel < out_panels(); ++panel) {
-      const int64_t first = panel * kLanes;
-      Pack(places, std::min(kLanes, t.out_channels - first), {1, places}, dy + first * places,
-           dense);
+    for (int64_t n = 0; n < samples; ++n) {
+      Pack(places, channels, {1, places}, dy + n * t.result() + first * places, dense);
       if (!whole) CopyRows(t.h.out, t.w.out * kLanes, dense, t.w.out * kLanes, turned, width);
-      for (int64_t tile = 0; tile < t.tiles(); ++tile) {
+      for (int64_t tile = 0; tile < t.tiles(); ++tile, to += kLanes) {
         this->transforms_.result_grad(
             turned + kTileSide * (tile / t.across * width + tile % t.across * kLanes),
-            {width, kLanes}, to + (panel * inner_ + tile) * kLanes, gradient_step());
+            {width, kLanes}, to, gradient_step());
       }
     }
   }
