@@ -65,23 +65,6 @@ TEST(AutodiffTest, TwoParametersMayShareOneGradient) {
   EXPECT_EQ(db.data<float>()[1], 1.0f);
 }
 
-TEST(AutodiffTest, AConvolutionsBiasSumsTheGradientsOfPooledPixels) {
-  Graph g;
-  const ValueId x = g.Input("x", {2, 3, 8, 8}, DType::kF32);
-  const ValueId weight = g.Parameter("weight", {4, 3, 3, 3}, DType::kF32),
-                bias = g.Parameter("bias", {4}, DType::kF32);
-  const ValueId y = Conv2d(g, x, weight, bias, {{1, 1}, {1, 1}});
-  const ValueId pooled = MaxPool2d(g, y, {2, 2}, {.stride = {2, 2}});
-  const auto gradients =
-      Differentiate(g, SumAll(g, Multiply(g, pooled, pooled)), std::vector{weight, bias});
-  ASSERT_TRUE(gradients.ok()) << gradients.status();
-  const auto sum = std::ranges::find_if(g.nodes(), [&](const Node& node) {
-    return node.op->type == "sum_to" && g.shape(node.outputs[0]) == Shape{4, 1, 1};
-  });
-  ASSERT_NE(sum, g.nodes().end());
-  EXPECT_EQ(g.shape(sum->inputs[0]), g.shape(pooled));
-}
-
 TEST(AutodiffTest, ALossThatIsNoScalarIsRefused) {
   Graph g;
   const ValueId x = g.Parameter("x", {3}, DType::kF32);

@@ -37,6 +37,8 @@ constexpr std::array kOps = {
     &kConv2d,
     &kConv2dGradInput,
     &kConv2dGradWeight,
+    &kConv2dMaxPool2d,
+    &kConv2dMaxPool2dGradWeight,
     &kCopy,
     &kDivide,
     &kDropout,

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "runtime/kernels/attributes.h"
@@ -46,6 +47,33 @@ inline Window MakeWindow(const tensor::Shape& in, const tensor::Shape& out, int6
   if (dilation.empty()) dilation = {1, 1};  // pooling has none
   return {{in.dim(2), out.dim(2), kh, stride[0], padding[0], dilation[0]},
           {in.dim(3), out.dim(3), kw, stride[1], padding[1], dilation[1]}};
+}
+
+// What a convolution without groups makes of x.
+inline tensor::Shape ConvolvedShape(const tensor::Shape& x, const tensor::Shape& weight,
+                                    const Attributes& attributes) {
+  const auto stride = attributes.Ints("stride"), padding = attributes.Ints("padding"),
+             dilation = attributes.Ints("dilation");
+  const auto extent = [&](int axis) {
+    const auto i = static_cast<size_t>(axis - 2);
+    const int64_t apart = dilation.empty() ? 1 : dilation[i];
+    return (x.dim(axis) + 2 * padding[i] - 1 - (weight.dim(axis) - 1) * apart) / stride[i] + 1;
+  };
+  return {x.dim(0), weight.dim(0), extent(2), extent(3)};
+}
+
+// A convolution whose result is max-pooled at once has the attributes of both; the pooling's are
+// called pool_window, pool_stride and pool_padding there.
+inline Attributes WithPooling(const Attributes& convolution, const Attributes& pooling) {
+  Attributes both = convolution;
+  for (const char* name : {"window", "stride", "padding"})
+    both = both.With(std::string("pool_") + name, pooling.Ints(name));
+  return both;
+}
+inline Attributes PoolingOf(const Attributes& both) {
+  return {{"window", both.Ints("pool_window")},
+          {"stride", both.Ints("pool_stride")},
+          {"padding", both.Ints("pool_padding")}};
 }
 
 }  // namespace ringmaster::kernels

@@ -80,6 +80,11 @@ def batch_norm_add_relu_grad(node, x, gamma, mean, variance, y, *gradients):
     return dx, along.sum(across), passed.sum(across), passed
 
 
+def convolved_and_pooled(node, x, weight, bias=None):
+    y = functional.conv2d(x, weight, bias, node["stride"], node["padding"], node["dilation"], node["groups"])
+    return functional.max_pool2d(y, node["pool_window"], node["pool_stride"], node["pool_padding"])
+
+
 OPS = {
     "adaptive_avg_pool2d": lambda node, x: functional.adaptive_avg_pool2d(x, node["size"]),
     "add": lambda node, a, b: a + b,
@@ -97,6 +102,7 @@ OPS = {
     "concat": lambda node, *parts: torch.cat(parts, node["axis"]),
     "constant": lambda node: torch.full(node["shape"], node["value"], dtype=torch.float64),
     "conv2d": lambda node, x, weight, bias=None: functional.conv2d(x, weight, bias, node["stride"], node["padding"], node["dilation"], node["groups"]),
+    "conv2d_max_pool2d": convolved_and_pooled,
     "divide": lambda node, a, b: a / b,
     "embedding": lambda node, table, indices: functional.embedding(indices, table),
     "exact_gelu": lambda node, x: functional.gelu(x),

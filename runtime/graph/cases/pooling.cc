@@ -41,6 +41,33 @@ ValueId MaxPoolTaps(CaseBuilder& b) {
                         {"padding", std::vector<int64_t>{1, 0}}},
                        std::vector{b.Distinct({2, 3, 6, 5})}, 2, "pool")[0];
 }
+// As FuseMaxPool makes them: an odd row and column that are not pooled, and windows that share
+// pixels.
+ValueId ConvolutionPooled(CaseBuilder& b, const Attributes& attributes) {
+  return b.graph().Add("conv2d_max_pool2d", attributes,
+                       std::vector{b.Var({2, 2, 9, 11}), b.Var({3, 2, 3, 3}), b.Var({3})}, 2,
+                       "conv")[0];
+}
+ValueId MaxPoolWithConvolution(CaseBuilder& b) {
+  const std::vector<int64_t> one{1, 1}, two{2, 2}, none{0, 0};
+  return ConvolutionPooled(b, {{"stride", one},
+                               {"padding", one},
+                               {"dilation", one},
+                               {"pool_window", two},
+                               {"pool_stride", two},
+                               {"pool_padding", none},
+                               {"groups", int64_t{1}}});
+}
+ValueId MaxPoolOverlappingWithConvolution(CaseBuilder& b) {
+  const std::vector<int64_t> one{1, 1}, two{2, 2}, three{3, 3};
+  return ConvolutionPooled(b, {{"stride", two},
+                               {"padding", two},
+                               {"dilation", one},
+                               {"pool_window", three},
+                               {"pool_stride", one},
+                               {"pool_padding", one},
+                               {"groups", int64_t{1}}});
+}
 // In blocks, where windows tile the image.
 ValueId MaxPoolOfBlocks(CaseBuilder& b) {
   Graph& g = b.graph();
@@ -86,6 +113,8 @@ std::vector<Case> PoolingCases() {
       {"MaxPoolOverlapping", MaxPoolOverlapping},
       {"MaxPoolOverlappingWide", MaxPoolOverlappingWide},
       {"MaxPoolTaps", MaxPoolTaps},
+      {"MaxPoolWithConvolution", MaxPoolWithConvolution},
+      {"MaxPoolOverlappingWithConvolution", MaxPoolOverlappingWithConvolution},
       {"MaxPoolOfBlocks", MaxPoolOfBlocks},
       {"AvgPoolEven", AvgPoolEven},
       {"AvgPoolPadded", AvgPoolPadded},

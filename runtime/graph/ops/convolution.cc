@@ -48,20 +48,12 @@ Specs InferConv2d(const InferContext& context) {
   return std::vector{ValueSpec{{x.dim(0), w.dim(0), h, width}, context.inputs[0].dtype}};
 }
 
-// What has the same sums over all pixels as `dy`, and fewer pixels where dy is a max pooling's
-// gradient: that gives each of its own to one pixel.
-ValueId FewestPixels(const Graph& g, ValueId dy) {
-  const int32_t producer = g.value(dy).producer;
-  const bool pooled = producer >= 0 && g.node(producer).op->type == "max_pool2d_grad";
-  return pooled ? g.node(producer).inputs[1] : dy;
-}
-
 void Conv2dGradient(GradientContext& c) {
   Graph& g = c.graph();
   const ValueId dy = c.output_gradient(0);
   if (c.Needs(2)) {
     const Shape bias = g.shape(c.input(2));
-    const ValueId sums = SumTo(g, FewestPixels(g, dy), {bias.dim(0), 1, 1}, c.Name("bias"));
+    const ValueId sums = SumTo(g, dy, {bias.dim(0), 1, 1}, c.Name("bias"));
     c.SetGradient(2, Reshape(g, sums, bias, c.Name("bias_shape")));
   }
   if (c.Needs(1)) {

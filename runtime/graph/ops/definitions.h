@@ -32,6 +32,8 @@ extern const OpDefinition kConstant;
 extern const OpDefinition kConv2d;
 extern const OpDefinition kConv2dGradInput;
 extern const OpDefinition kConv2dGradWeight;
+extern const OpDefinition kConv2dMaxPool2d;
+extern const OpDefinition kConv2dMaxPool2dGradWeight;
 extern const OpDefinition kCopy;
 extern const OpDefinition kDivide;
 extern const OpDefinition kDropout;

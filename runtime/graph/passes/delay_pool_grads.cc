@@ -60,11 +60,30 @@ class PoolGradDelay {
     const Node& node = graph_.node(index);
     const Move& move = MoveOf(index);
     if (move.dropped) return;
-    if (move.pool == kNone) {
-      rewriter_.Copy(node);
-    } else {
+    if (move.pool != kNone) {
       Exchange(node, graph_.node(move.pool));
+    } else if (SumsPixels(node)) {
+      const ValueId pixels[] = {FewestPixels(rewriter_.Of(node.inputs[0]))};
+      rewriter_.Add(node, node.attributes, pixels);
+    } else {
+      rewriter_.Copy(node);
     }
+  }
+
+  // Whether it sums each channel of images.
+  bool SumsPixels(const Node& node) const {
+    if (node.op->type != "sum_to") return false;
+    const Shape& x = graph_.shape(node.inputs[0]);
+    return x.rank() == 4 && graph_.shape(node.outputs[0]) == Shape{x.dim(1), 1, 1};
+  }
+
+  // What has the same sums, in the new graph, and fewer pixels where that is a max pooling's
+  // gradient: that gives each of its own to one pixel.
+  ValueId FewestPixels(ValueId gradient) const {
+    const Graph& to = rewriter_.to();
+    const int32_t producer = to.value(gradient).producer;
+    const bool pooled = producer >= 0 && to.node(producer).op->type == "max_pool2d_grad";
+    return pooled ? to.node(producer).inputs[1] : gradient;
   }
 
   void Exchange(const Node& relu_grad, const Node& pool) {

@@ -52,6 +52,23 @@ TEST(DelayPoolGradsTest, TheGradientOfAPooledReluIsThatOfThePooledPixels) {
               ::testing::ElementsAre("relu", "multiply"));
 }
 
+TEST(DelayPoolGradsTest, ABiasesGradientSumsThePooledPixels) {
+  Graph g;
+  const ValueId x = g.Input("x", {2, 1, 8, 8}, DType::kF32);
+  const ValueId weight = g.Parameter("w", {4, 1, 3, 3}, DType::kF32);
+  const ValueId bias = g.Parameter("b", {4}, DType::kF32);
+  const ValueId image = Conv2d(g, x, weight, bias, {}, "conv");
+  AddGradients(g, Tanh(g, MaxPool2d(g, Relu(g, image), {3, 3}, {.stride = {2, 2}})));
+  const auto summed = [](const Graph& graph) {
+    const Node& sums = *std::ranges::find_if(graph.nodes(), [](const Node& n) {
+      return n.name.find("bias") != std::string::npos && n.op->type == "sum_to";
+    });
+    return graph.shape(sums.inputs[0]);
+  };
+  EXPECT_EQ(summed(g), (Shape{2, 4, 6, 6}));
+  EXPECT_EQ(summed(DelayPoolGrads(g)), (Shape{2, 4, 2, 2}));
+}
+
 TEST(DelayPoolGradsTest, AGradientThatHasAnotherReaderStaysWhereItIs) {
   Graph g = PooledRelu();
   g.MarkOutput("before", Scale(g, OnlyNode(g, "max_pool2d_grad").outputs[0], 2.0));

@@ -24,6 +24,7 @@ Graph Optimise(const Graph& graph, const CompileOptions& options, const PassObse
     take("FuseResidualGrad", FuseResidualGrad(now, options.kernels));
     take("FuseReluGrad", FuseReluGrad(now, options.kernels));
     take("KeepTaps", KeepTaps(now, options.kernels));
+    take("FuseMaxPool", FuseMaxPool(now, options.kernels));
   }
   return now;
 }

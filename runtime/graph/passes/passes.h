@@ -32,8 +32,10 @@ Graph MergeEqualNodes(const Graph& graph);
 // The gradient of a ReLU that is pooled, before that of the pooling instead of behind it, where
 // there are fewer pixels:
 //   max_pool2d_grad, relu_grad of the same image -> relu_grad of the pooled one, max_pool2d_grad
-// A pooled pixel is the one of its window that gets its gradient. Before FuseRelu. Independent of
-// kernels.
+// A pooled pixel is the one of its window that gets its gradient. What a bias's gradient sums are
+// the pooled pixels', too, which are the same numbers beside zeros:
+//   sum_to of max_pool2d_grad -> sum_to of what that takes
+// Before FuseRelu. Independent of kernels.
 Graph DelayPoolGrads(const Graph& graph);
 
 // ReLU, and the sum before it, by the op before, of whose kernels ours make it in the pass over
@@ -76,6 +78,14 @@ Graph FuseReluGrad(const Graph& graph, kernels::Selection selection);
 //   max_pool2d, max_pool2d_grad -> max_pool2d_taps, max_pool2d_taps_grad
 // For images in blocks, after ChooseLayouts.
 Graph KeepTaps(const Graph& graph, kernels::Selection selection);
+
+// Max pooling of what a network's first convolution makes, while that is in the cache; its gradient
+// by the weights looks at the pixels that were the largest, and at no others:
+//   conv2d, max_pool2d                   -> conv2d_max_pool2d
+//   max_pool2d_grad, conv2d_grad_weight  -> conv2d_max_pool2d_grad_weight
+// Where nobody else reads the image between, nor its gradient, for images in rows of which both
+// kernels are ours, after ChooseLayouts.
+Graph FuseMaxPool(const Graph& graph, kernels::Selection selection);
 
 // Is told of each pass, by its name above, and of what it has made.
 using PassObserver = std::function<void(std::string_view pass, const Graph& made)>;

@@ -129,7 +129,10 @@ class Schedule {
   }
   int32_t NewValue(int32_t like, int32_t root);
   void Measure();
-  static bool IsConvolution(const Item& item) { return item.op.starts_with("conv2d"); }
+  // One that is pooled at once counts as none: it is never made again.
+  static bool IsConvolution(const Item& item) {
+    return item.op == "conv2d" || item.op.starts_with("conv2d_grad_");
+  }
   // In bytes that take as long.
   double ArithmeticOf(const Item& item) const;
   // Whose arithmetic takes hardly longer than writing its result, as with three channels before it.

@@ -37,6 +37,8 @@ std::unique_ptr<Primitive> Constant(const NodeSpec& node);
 std::unique_ptr<Primitive> Conv2d(const NodeSpec& node);
 std::unique_ptr<Primitive> Conv2dGradInput(const NodeSpec& node);
 std::unique_ptr<Primitive> Conv2dGradWeight(const NodeSpec& node);
+std::unique_ptr<Primitive> Conv2dMaxPool2d(const NodeSpec& node);
+std::unique_ptr<Primitive> Conv2dMaxPool2dGradWeight(const NodeSpec& node);
 std::unique_ptr<Primitive> Copy(const NodeSpec& node);
 std::unique_ptr<Primitive> Divide(const NodeSpec& node);
 std::unique_ptr<Primitive> Dropout(const NodeSpec& node);

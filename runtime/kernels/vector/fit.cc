@@ -17,6 +17,14 @@ bool AllF32(std::span<const tensor::ValueSpec> specs) {
       specs, [](const tensor::ValueSpec& spec) { return spec.dtype == tensor::DType::kF32; });
 }
 
+bool AllF32OrTaps(const NodeSpec& node) {
+  const auto fits = [](const tensor::ValueSpec& spec) {
+    return spec.dtype == tensor::DType::kF32 ||
+           (spec.dtype == tensor::DType::kU8 && spec.shape.rank() == 1);
+  };
+  return std::ranges::all_of(node.inputs, fits) && std::ranges::all_of(node.outputs, fits);
+}
+
 }  // namespace
 
 bool Fits(const NodeSpec& node) {
@@ -55,13 +63,12 @@ bool HasBlocksOnly(const NodeSpec& node) {
          std::ranges::all_of(node.outputs, is_alike);
 }
 
+bool FitsWithTaps(const NodeSpec& node) {
+  return IsRowMajor(node) && HasVectors() && AllF32OrTaps(node);
+}
+
 bool LiesInBlocksWithTaps(const NodeSpec& node) {
-  const auto fits = [](const tensor::ValueSpec& spec) {
-    return spec.dtype == tensor::DType::kF32 ||
-           (spec.dtype == tensor::DType::kU8 && spec.shape.rank() == 1);
-  };
-  return HasVectors() && HasBlocksOnly(node) && std::ranges::all_of(node.inputs, fits) &&
-         std::ranges::all_of(node.outputs, fits);
+  return HasBlocksOnly(node) && HasVectors() && AllF32OrTaps(node);
 }
 
 bool WalksSixteen(const tensor::ValueSpec& image) {

@@ -18,6 +18,9 @@ bool Fits(const NodeSpec& node);
 // The same for an op whose second input is labels or indices.
 bool FitsWithIndices(const NodeSpec& node);
 
+// The same for an op that has, or makes, a byte for each pixel that was pooled.
+bool FitsWithTaps(const NodeSpec& node);
+
 // The same in any layout, for an op whose sums over shards, [2 C + 1], are f64.
 bool FitsWithSums(const NodeSpec& node);
 

@@ -57,6 +57,12 @@ std::unique_ptr<Primitive> Conv2dGradInput(const NodeSpec&) {
 std::unique_ptr<Primitive> Conv2dGradWeight(const NodeSpec&) {
   return nullptr;
 }
+std::unique_ptr<Primitive> Conv2dMaxPool2d(const NodeSpec&) {
+  return nullptr;
+}
+std::unique_ptr<Primitive> Conv2dMaxPool2dGradWeight(const NodeSpec&) {
+  return nullptr;
+}
 std::unique_ptr<Primitive> Divide(const NodeSpec&) {
   return nullptr;
 }

@@ -29,6 +29,10 @@ inline __m256 SecondIsLarger(__m256 first, __m256 second) {
                        _mm256_cmp_ps(first, first, _CMP_ORD_Q));
 }
 
+inline __m128 SecondIsLarger(__m128 first, __m128 second) {
+  return _mm_and_ps(_mm_cmp_ps(second, first, _CMP_NLE_UQ), _mm_cmp_ps(first, first, _CMP_ORD_Q));
+}
+
 inline bool SecondIsLarger(float first, float second) {
   return second > first || (second != second && first == first);
 }

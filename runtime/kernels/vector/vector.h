@@ -32,6 +32,8 @@ std::unique_ptr<Primitive> CausalAttentionGrad(const NodeSpec& node);
 std::unique_ptr<Primitive> Conv2d(const NodeSpec& node);
 std::unique_ptr<Primitive> Conv2dGradInput(const NodeSpec& node);
 std::unique_ptr<Primitive> Conv2dGradWeight(const NodeSpec& node);
+std::unique_ptr<Primitive> Conv2dMaxPool2d(const NodeSpec& node);
+std::unique_ptr<Primitive> Conv2dMaxPool2dGradWeight(const NodeSpec& node);
 std::unique_ptr<Primitive> Divide(const NodeSpec& node);
 std::unique_ptr<Primitive> Dropout(const NodeSpec& node);
 std::unique_ptr<Primitive> EmbeddingGrad(const NodeSpec& node);
