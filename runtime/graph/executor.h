@@ -68,7 +68,8 @@ struct CompileOptions {
   // row-major always.
   tensor::Layout images = kernels::FastestImageLayout();
   // Whether the passes run that leave out and join nodes (passes/passes.h), which changes no bit of
-  // an output. Off only to look for faults of theirs.
+  // an output but in a sum behind a max pooling, of whose terms most are zeros: a gradient by a
+  // bias or by the first weights. Off only to look for faults of theirs.
   bool optimise = true;
   // Bytes that the arena may take, beside the block; 0: as many as it likes. Where it would take
   // more, cheap nodes are computed again on the way back instead of kept (passes/recompute.h),

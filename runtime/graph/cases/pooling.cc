@@ -41,6 +41,19 @@ ValueId MaxPoolTaps(CaseBuilder& b) {
                         {"padding", std::vector<int64_t>{1, 0}}},
                        std::vector{b.Distinct({2, 3, 6, 5})}, 2, "pool")[0];
 }
+// First convolutions, which FuseMaxPool takes: with a ReLU, a window that is wider than high, and
+// rows that end within a register.
+ValueId MaxPoolOfFirstConvolution(CaseBuilder& b) {
+  Graph& g = b.graph();
+  const ValueId image = Conv2d(g, b.Fixed({3, 1, 12, 13}), b.Var({4, 1, 5, 5}), b.Var({4}));
+  return MaxPool2d(g, image, {2, 2}, kHalf);
+}
+ValueId MaxPoolOfFirstConvolutionWithRelu(CaseBuilder& b) {
+  Graph& g = b.graph();
+  const ValueId image = Conv2d(g, b.Fixed({2, 3, 9, 11}), b.Var({7, 3, 2, 5}), b.Var({7}),
+                               {.stride = {1, 1}, .padding = {0, 2}});
+  return MaxPool2d(g, Relu(g, image), {2, 2}, kHalf);
+}
 // As FuseMaxPool makes them: an odd row and column that are not pooled, and windows that share
 // pixels.
 ValueId ConvolutionPooled(CaseBuilder& b, const Attributes& attributes) {
@@ -113,6 +126,8 @@ std::vector<Case> PoolingCases() {
       {"MaxPoolOverlapping", MaxPoolOverlapping},
       {"MaxPoolOverlappingWide", MaxPoolOverlappingWide},
       {"MaxPoolTaps", MaxPoolTaps},
+      {"MaxPoolOfFirstConvolution", MaxPoolOfFirstConvolution},
+      {"MaxPoolOfFirstConvolutionWithRelu", MaxPoolOfFirstConvolutionWithRelu},
       {"MaxPoolWithConvolution", MaxPoolWithConvolution},
       {"MaxPoolOverlappingWithConvolution", MaxPoolOverlappingWithConvolution},
       {"MaxPoolOfBlocks", MaxPoolOfBlocks},

@@ -52,13 +52,17 @@ TEST(DelayPoolGradsTest, TheGradientOfAPooledReluIsThatOfThePooledPixels) {
               ::testing::ElementsAre("relu", "multiply"));
 }
 
-TEST(DelayPoolGradsTest, ABiasesGradientSumsThePooledPixels) {
+class BiasOfPooledTest : public ::testing::TestWithParam<bool> {};
+INSTANTIATE_TEST_SUITE_P(Relu, BiasOfPooledTest, ::testing::Bool());
+
+TEST_P(BiasOfPooledTest, ItsGradientSumsThePooledPixels) {
   Graph g;
   const ValueId x = g.Input("x", {2, 1, 8, 8}, DType::kF32);
   const ValueId weight = g.Parameter("w", {4, 1, 3, 3}, DType::kF32);
   const ValueId bias = g.Parameter("b", {4}, DType::kF32);
   const ValueId image = Conv2d(g, x, weight, bias, {}, "conv");
-  AddGradients(g, Tanh(g, MaxPool2d(g, Relu(g, image), {3, 3}, {.stride = {2, 2}})));
+  const ValueId before = GetParam() ? Relu(g, image) : image;
+  AddGradients(g, Tanh(g, MaxPool2d(g, before, {3, 3}, {.stride = {2, 2}})));
   const auto summed = [](const Graph& graph) {
     const Node& sums = *std::ranges::find_if(graph.nodes(), [](const Node& n) {
       return n.name.find("bias") != std::string::npos && n.op->type == "sum_to";

@@ -51,15 +51,16 @@ struct PooledExtents {
     plane = (h.in + 2 * h.padding) * padded_width;
   }
 
+  // Beside what is asked of the convolution by itself.
   bool Fit(const Attributes& attributes) const {
     const auto is_plain = [](const Axis& axis) {
       return axis.stride == 1 && axis.dilation == 1 && axis.window <= kMostSide;
     };
     const Attributes pooling = PoolingOf(attributes);
     const std::vector<int64_t> two{2, 2}, none{0, 0};
-    return attributes.Int("groups") <= 1 && is_plain(h) && is_plain(w) &&
-           in_channels <= kMostInputs && width >= kQuarter && pooling.Ints("window") == two &&
-           pooling.Ints("stride") == two && pooling.Ints("padding") == none;
+    return is_plain(h) && is_plain(w) && in_channels <= kMostInputs && width >= kQuarter &&
+           pooling.Ints("window") == two && pooling.Ints("stride") == two &&
+           pooling.Ints("padding") == none;
   }
 
   int64_t image() const { return in_channels * h.in * w.in; }
@@ -204,18 +205,19 @@ class Conv2dMaxPoolKernel : public VectorPrimitive {
     if (has_padding()) std::fill_n(scratch, scratch_bytes() / sizeof(float), 0.0F);
     // A product does about as much as touching an eighth of an element.
     const int64_t work = e_.pooled() * e_.window / 2;
-    ForParts(e_.batch, work, static_cast<size_t>(e_.padded_floats()), scratch,
-             [&](int64_t n, float* padded) {
-               const float* image = a.in<float>(0) + n * e_.image();
-               if (has_padding()) e_.Pad(image, padded);
-               RunSample(has_padding() ? padded : image, a.in<float>(1),
-                         has_bias_ ? a.in<float>(2) : nullptr, a.out<float>(0) + n * e_.pooled(),
-                         a.out<uint8_t>(1) + n * e_.pooled());
-             });
+    ForParts(e_.batch, work, floats(), scratch, [&](int64_t n, float* padded) {
+      const float* image = a.in<float>(0) + n * e_.image();
+      if (has_padding()) e_.Pad(image, padded);
+      RunSample(has_padding() ? padded : image, a.in<float>(1),
+                has_bias_ ? a.in<float>(2) : nullptr, a.out<float>(0) + n * e_.pooled(),
+                a.out<uint8_t>(1) + n * e_.pooled());
+    });
   }
 
  private:
   bool has_padding() const { return e_.h.padding != 0 || e_.w.padding != 0; }
+  // Of a thread.
+  size_t floats() const { return has_padding() ? static_cast<size_t>(e_.padded_floats()) : 0; }
 
   void RunSample(const float* image, const float* weight, const float* bias, float* y,
                  uint8_t* places) const {
@@ -352,20 +354,28 @@ class Conv2dMaxPoolGradWeightKernel : public VectorPrimitive {
 
 }  // namespace
 
+// Only where the op by itself would be ours as well.
 std::unique_ptr<Primitive> Conv2dMaxPool2d(const NodeSpec& node) {
   if (!FitsWithTaps(node)) return nullptr;
-  const PooledExtents e(node.inputs[0].shape, node.inputs[1].shape, node.outputs[0].shape,
-                        node.attributes);
-  if (!e.Fit(node.attributes)) return nullptr;
+  const tensor::Shape &x = node.inputs[0].shape, &weight = node.inputs[1].shape;
+  const PooledExtents e(x, weight, node.outputs[0].shape, node.attributes);
+  const tensor::ValueSpec image{ConvolvedShape(x, weight, node.attributes), tensor::DType::kF32};
+  if (!e.Fit(node.attributes) ||
+      Conv2d({"conv2d", node.attributes, node.inputs, {&image, 1}}) == nullptr)
+    return nullptr;
   return std::make_unique<Conv2dMaxPoolKernel>(e, node.inputs.size() == 3,
                                                node.attributes.Int("relu") != 0);
 }
 
 std::unique_ptr<Primitive> Conv2dMaxPool2dGradWeight(const NodeSpec& node) {
   if (!FitsWithTaps(node)) return nullptr;
-  const PooledExtents e(node.inputs[0].shape, node.outputs[0].shape, node.inputs[1].shape,
-                        node.attributes);
-  if (!e.Fit(node.attributes)) return nullptr;
+  const tensor::Shape &x = node.inputs[0].shape, &weight = node.outputs[0].shape;
+  const PooledExtents e(x, weight, node.inputs[1].shape, node.attributes);
+  const tensor::ValueSpec image{ConvolvedShape(x, weight, node.attributes), tensor::DType::kF32};
+  const tensor::ValueSpec convolved[] = {node.inputs[0], image};
+  if (!e.Fit(node.attributes) ||
+      Conv2dGradWeight({"conv2d_grad_weight", node.attributes, convolved, node.outputs}) == nullptr)
+    return nullptr;
   return std::make_unique<Conv2dMaxPoolGradWeightKernel>(e);
 }
 

@@ -26,7 +26,7 @@ namespace ringmaster::kernels::vector {
 namespace {
 
 // Up to so many floats the weights' transforms, and those of one group and its result, stay in the
-// second cache.
+// caches.
 constexpr int64_t kMostWeights = 1 << 17;
 constexpr int64_t kMostTiles = 1 << 18;
 // Fewer channels are transformed for longer than they are multiplied.

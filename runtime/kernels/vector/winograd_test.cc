@@ -55,6 +55,7 @@ TEST_P(WinogradTest, AgreesWithTheReferenceInDoubleWithAnyVectorsAndToTheSameBit
 INSTANTIATE_TEST_SUITE_P(
     Shapes, WinogradTest,
     ::testing::Values(Convolution{64, 20, 50, 12, 12, 5, 0},  // LeNet's
+                      Convolution{14, 37, 8, 12, 12, 3, 1},   // the gradient by x in three steps
                       Convolution{19, 20, 50, 12, 12, 5, 0},  // a group of three samples
                       Convolution{9, 9, 17, 13, 10, 5, 0},    // ends within tiles
                       Convolution{18, 11, 9, 8, 7, 5, 2},     // images smaller than two tiles
