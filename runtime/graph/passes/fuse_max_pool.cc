@@ -44,30 +44,21 @@ class MaxPoolFusion {
 
   Role& RoleOf(int32_t node) { return roles_[static_cast<size_t>(node)]; }
 
-  // The only reader of a value that is no output, if it is one; kNone else.
-  int32_t OnlyReaderOf(ValueId value) const {
-    const auto readers = uses_.ReadersOf(value);
-    return readers.size() == 1 && !uses_.IsOutput(value) ? readers[0] : kNone;
-  }
-
-  // From the convolution on: a pooling and its gradient are all that reads its image, and its
-  // weight's gradient all that reads the image's.
-  void FindFour(int32_t convolution) {
-    const Node& node = graph_.node(convolution);
-    if (node.op->type != "conv2d" || uses_.MakesOutput(node)) return;
-    const auto readers = uses_.ReadersOf(node.outputs[0]);
-    if (readers.size() != 2) return;
-    const Node &pool = graph_.node(readers[0]), &pool_grad = graph_.node(readers[1]);
-    if (pool.op->type != "max_pool2d" || pool_grad.op->type != "max_pool2d_grad") return;
-    if (uses_.MakesOutput(pool) || !(pool_grad.inputs[0] == node.outputs[0])) return;
-    if (pool_grad.attributes.ToString() != pool.attributes.ToString()) return;
-    const int32_t weight_grad = OnlyReaderOf(pool_grad.outputs[0]);
-    if (weight_grad == kNone) return;
-    const Node& last = graph_.node(weight_grad);
-    if (last.op->type != "conv2d_grad_weight" || !(last.inputs[0] == node.inputs[0]) ||
-        !(last.inputs[1] == pool_grad.outputs[0]))
+  // From the pooling on, where it and its gradient are all that reads the image: a convolution made
+  // that, whose weights' gradient is all that reads the image's.
+  void FindFour(int32_t pool) {
+    const int32_t pool_grad = uses_.MaxPoolGradOf(graph_, pool);
+    if (pool_grad < 0) return;
+    const int32_t convolution = graph_.value(graph_.node(pool).inputs[0]).producer;
+    if (convolution < 0 || graph_.node(convolution).op->type != "conv2d") return;
+    const ValueId gradient = graph_.node(pool_grad).outputs[0];
+    const auto readers = uses_.ReadersOf(gradient);
+    if (readers.empty() || !uses_.IsOnlyReader(readers[0], gradient)) return;
+    const Node& last = graph_.node(readers[0]);
+    if (last.op->type != "conv2d_grad_weight" || !(last.inputs[1] == gradient) ||
+        !(last.inputs[0] == graph_.node(convolution).inputs[0]))
       return;
-    const Four four{convolution, readers[0], readers[1], weight_grad};
+    const Four four{convolution, pool, pool_grad, readers[0]};
     if (!HasKernels(four)) return;
     RoleOf(four.convolution).dropped = RoleOf(four.pool_grad).dropped = true;
     RoleOf(four.pool).convolution = convolution;

@@ -34,19 +34,13 @@ class TapKeeping {
   // A pooling and its gradient, where both are all that reads the image.
   void FindPair(int32_t pool) {
     const Node& node = graph_.node(pool);
-    if (node.op->type != "max_pool2d" || uses_.MakesOutput(node)) return;
-    const ValueId image = node.inputs[0];
-    const auto readers = uses_.ReadersOf(image);
-    if (readers.size() != 2 || readers[0] != pool) return;
+    const int32_t grad = uses_.MaxPoolGradOf(graph_, pool);
+    if (grad < 0 || !HasKernels(node, graph_.node(grad))) return;
     // Memory that others have, or see under another shape, would be kept all the same.
-    const int32_t producer = graph_.value(image).producer;
-    if (producer < 0 || graph_.node(producer).op->alias || uses_.IsOutput(image)) return;
-    const Node& grad = graph_.node(readers[1]);
-    if (grad.op->type != "max_pool2d_grad" || !(grad.inputs[0] == image)) return;
-    if (grad.attributes.ToString() != node.attributes.ToString()) return;
-    if (uses_.MakesOutput(grad) || !HasKernels(node, grad)) return;
-    PartnerOf(pool) = readers[1];
-    PartnerOf(readers[1]) = pool;
+    const int32_t producer = graph_.value(node.inputs[0]).producer;
+    if (producer < 0 || graph_.node(producer).op->alias) return;
+    PartnerOf(pool) = grad;
+    PartnerOf(grad) = pool;
   }
 
   Attributes GradAttributes(const Node& grad) const {

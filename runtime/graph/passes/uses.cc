@@ -37,4 +37,16 @@ bool Uses::MakesOutput(const Node& node) const {
                              [&](ValueId id) { return is_output_[static_cast<size_t>(id.index)]; });
 }
 
+int32_t Uses::MaxPoolGradOf(const Graph& graph, int32_t pool) const {
+  const Node& node = graph.node(pool);
+  if (node.op->type != "max_pool2d" || MakesOutput(node)) return -1;
+  const ValueId image = node.inputs[0];
+  const auto readers = ReadersOf(image);
+  if (readers.size() != 2 || readers[0] != pool || IsOutput(image)) return -1;
+  const Node& grad = graph.node(readers[1]);
+  const bool is_its = grad.op->type == "max_pool2d_grad" && grad.inputs[0] == image &&
+                      grad.attributes.ToString() == node.attributes.ToString();
+  return is_its && !MakesOutput(grad) ? readers[1] : -1;
+}
+
 }  // namespace ringmaster::graph

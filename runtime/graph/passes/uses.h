@@ -32,6 +32,9 @@ class Uses {
   bool IsOutput(ValueId value) const { return is_output_[static_cast<size_t>(value.index)]; }
   // Whether one of the node's values is an output of the graph.
   bool MakesOutput(const Node& node) const;
+  // The gradient of a max_pool2d of that graph, if the two are all that reads the image, which is
+  // no output, nor is what they make; -1 else, and for other nodes.
+  int32_t MaxPoolGradOf(const Graph& graph, int32_t pool) const;
 
  private:
   std::vector<bool> live_;                     // by node

@@ -195,9 +195,7 @@ class Conv2dMaxPoolKernel : public VectorPrimitive {
   }
 
   size_t scratch_bytes() const override {
-    return has_padding()
-               ? static_cast<size_t>(device::ThreadCount() * e_.padded_floats()) * sizeof(float)
-               : 0;
+    return static_cast<size_t>(device::ThreadCount()) * floats() * sizeof(float);
   }
 
   void Run(const Arguments& a) override {

@@ -64,37 +64,43 @@ class ConvolutionPoolingTest : public ConvolutionTest {
 
   static ValueSpec Floats(const Shape& shape) { return {shape, DType::kF32}; }
 
-  Result AtOnce(const std::vector<float>& x, bool relu, bool has_bias) const {
-    std::vector<ValueSpec> in{Floats(c().x()), Floats(c().weight())};
-    const std::vector<float> w = weight(), b = bias();
-    std::vector<const void*> operands{x.data(), w.data()};
-    if (has_bias) {
-      in.push_back(Floats({c().out}));
-      operands.push_back(b.data());
+  // Of a convolution of that image.
+  struct Operands {
+    Operands(const ConvolutionPoolingTest& test, const std::vector<float>& x, bool has_bias)
+        : weight(test.weight()),
+          bias(test.bias()),
+          specs{Floats(test.c().x()), Floats(test.c().weight()), Floats({test.c().out})},
+          pointers{x.data(), weight.data(), bias.data()} {
+      specs.resize(has_bias ? 3 : 2);
+      pointers.resize(specs.size());
     }
+
+    const std::vector<float> weight, bias;
+    std::vector<ValueSpec> specs;
+    std::vector<const void*> pointers;
+  };
+
+  Result AtOnce(const std::vector<float>& x, bool relu, bool has_bias) const {
+    const Operands operands(*this, x, has_bias);
     const ValueSpec out[] = {Floats(pooled()), taps()};
     const Attributes attributes = WithPooling(c().attributes(relu), Halving());
-    const auto primitive = Prepare({"conv2d_max_pool2d", attributes, in, out}, Selection::kFastest);
+    const auto primitive =
+        Prepare({"conv2d_max_pool2d", attributes, operands.specs, out}, Selection::kFastest);
     EXPECT_TRUE(primitive->name().starts_with("vector/")) << primitive->name();
     Result made{std::vector<float>(static_cast<size_t>(pooled().elements()), kNan),
                 std::vector<uint8_t>(static_cast<size_t>(pooled().elements()), 255)};
-    RunOnce(*primitive, operands, {made.y.data(), made.taps.data()});
+    RunOnce(*primitive, operands.pointers, {made.y.data(), made.taps.data()});
     return made;
   }
 
   // By the convolution of its own, and the reference of pooling.
   Result AfterOneAnother(const std::vector<float>& x, bool relu, bool has_bias) const {
-    std::vector<ValueSpec> in{Floats(c().x()), Floats(c().weight())};
-    const std::vector<float> w = weight(), b = bias();
-    std::vector<const void*> operands{x.data(), w.data()};
-    if (has_bias) {
-      in.push_back(Floats({c().out}));
-      operands.push_back(b.data());
-    }
+    const Operands operands(*this, x, has_bias);
     const ValueSpec image = Floats(c().y());
     std::vector<float> between(static_cast<size_t>(c().y().elements()));
-    RunOnce(*Prepare({"conv2d", c().attributes(relu), in, {&image, 1}}, Selection::kFastest),
-            operands, {between.data()});
+    RunOnce(*Prepare({"conv2d", c().attributes(relu), operands.specs, {&image, 1}},
+                     Selection::kFastest),
+            operands.pointers, {between.data()});
     const ValueSpec out[] = {Floats(pooled()), taps()};
     Result made{std::vector<float>(static_cast<size_t>(pooled().elements())),
                 std::vector<uint8_t>(static_cast<size_t>(pooled().elements()))};
