@@ -44,6 +44,7 @@ RoundRunner::RoundRunner(const RoundContext& context, const Round& round,
 
 absl::StatusOr<std::optional<Ending>> RoundRunner::Run() {
   const absl::Status status = Train();
+  context_.metrics.Exchanged(communicator_.stats(), counted_);
   if (ending_ || parted_) return ending_;
   return status.ok() ? absl::InternalError("a round ended without an ending") : status;
 }
@@ -171,7 +172,7 @@ absl::StatusOr<StepFlags> RoundRunner::Step() {
   meter_.ShardsComputed(steps_->own_samples());
   RM_ASSIGN_OR_RETURN(const ReductionTraffic traffic, steps_->Reduce());
   meter_.Reduced(traffic);
-  context_.metrics.sharing_peers.Set(static_cast<double>(communicator_.stats().sharing_peers));
+  context_.metrics.Exchanged(communicator_.stats(), counted_);
   const StepFlags decided = steps_->flags();
   RM_RETURN_IF_ERROR(Commit());
   // A request that came while the step was computed is met by the same checkpoint.

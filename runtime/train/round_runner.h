@@ -89,6 +89,7 @@ class RoundRunner {
   collectives::Communicator& communicator_;
   std::unique_ptr<StepRunner> steps_;
   ProgressMeter meter_;
+  collectives::CommunicatorStats counted_;  // of the communicator's, in the metrics
   std::optional<Ending> ending_;
   bool skipped_last_ = false;  // whether the last step was left out
   bool parted_ = false;        // the others go, and this worker waits for the next round

@@ -24,6 +24,13 @@ using ::testing::ElementsAre;
 using testing::FileSizeLimit;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
+
+// In the metrics.
+std::string Calls(std::string_view operation, int count) {
+  return fmt::format("ringmaster_trainer_collective_calls_total{{operation=\"{}\"}} {}\n",
+                     operation, count);
+}
 
 class SessionTest : public ::testing::Test {
  protected:
@@ -235,6 +242,7 @@ TEST_F(SessionTest, OneWorkerLeavesAfterACommonCheckpointAndTheOthersWaitForTheN
     EXPECT_EQ(cluster.EventsOf<Ready>(stayed).size(), 1U) << "the same session";
     EXPECT_THAT(cluster.EventsOf<Drained>(stayed), IsEmpty());
     EXPECT_THAT(cluster.EventsOf<PeerLost>(stayed), IsEmpty());
+    EXPECT_THAT(cluster.MetricsOf(stayed), HasSubstr(Calls("ordered_sum", 13))) << "of both rounds";
   }
   const auto begun = cluster.EventsOf<Progress>(2);
   ASSERT_FALSE(begun.empty());
@@ -425,6 +433,11 @@ TEST_F(SessionTest, CountsWhatItDoesInItsMetrics) {
   EXPECT_THAT(text, HasSubstr("ringmaster_trainer_checkpoints_total{result=\"written\"} 1"));
   EXPECT_THAT(text, HasSubstr("ringmaster_trainer_allreduce_bytes_total{direction=\"sent\"}"));
   EXPECT_THAT(text, HasSubstr("ringmaster_trainer_sharing_peers 1"));
+  EXPECT_THAT(text, HasSubstr(Calls("ordered_sum", 13)));
+  EXPECT_THAT(text, HasSubstr(Calls("scatter", 0)));
+  constexpr char kSent[] =
+      "ringmaster_trainer_collective_bytes_total{direction=\"sent\",operation=\"ordered_sum\"} ";
+  EXPECT_THAT(text, AllOf(HasSubstr(kSent), Not(HasSubstr(std::string(kSent) + "0\n"))));
 }
 
 }  // namespace

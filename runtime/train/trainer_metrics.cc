@@ -71,7 +71,39 @@ TrainerMetrics::TrainerMetrics(metrics::Registry& made_in)
       step(registry.AddGauge(Name("step"), "The last committed step.")),
       sharing_peers(registry.AddGauge(Name("sharing_peers"),
                                       "Peers with which this worker's data goes through shared "
-                                      "memory in this round.")) {}
+                                      "memory in this round.")) {
+  for (size_t i = 0; i < operations_.size(); ++i) {
+    const char* kind = collectives::OperationKindName(static_cast<collectives::OperationKind>(i));
+    const auto bytes = [&](const char* direction) {
+      return &registry.AddCounter(
+          Name("collective_bytes_total"),
+          "Bytes that this worker exchanged with its peers in operations of all kinds.",
+          {{"operation", kind}, {"direction", direction}});
+    };
+    metrics::Counter& calls =
+        registry.AddCounter(Name("collective_calls_total"),
+                            "Operations with its peers that this worker took part in, failed ones "
+                            "included.",
+                            {{"operation", kind}});
+    operations_[i] = {&calls, bytes("sent"), bytes("received")};
+  }
+}
+
+void TrainerMetrics::Exchanged(const collectives::CommunicatorStats& now,
+                               collectives::CommunicatorStats& counted) {
+  for (size_t i = 0; i < operations_.size(); ++i) {
+    const collectives::OperationStats &after = now.by_kind[i], &before = counted.by_kind[i];
+    const Operation& operation = operations_[i];
+    const auto add = [](metrics::Counter& counter, uint64_t all, uint64_t already) {
+      if (all != already) counter.Increment(static_cast<double>(all - already));
+    };
+    add(*operation.calls, after.calls, before.calls);
+    add(*operation.sent, after.bytes_sent, before.bytes_sent);
+    add(*operation.received, after.bytes_received, before.bytes_received);
+  }
+  sharing_peers.Set(static_cast<double>(now.sharing_peers));
+  counted = now;
+}
 
 void TrainerMetrics::Evaluated(const Evaluation& evaluation, std::span<const std::string> labels) {
   accuracy.Set(evaluation.accuracy);

@@ -2,10 +2,12 @@
 #ifndef RINGMASTER_RUNTIME_TRAIN_TRAINER_METRICS_H_
 #define RINGMASTER_RUNTIME_TRAIN_TRAINER_METRICS_H_
 
+#include <array>
 #include <span>
 #include <string>
 
 #include "common/metrics.h"
+#include "runtime/collectives/stats.h"
 #include "runtime/train/evaluation.h"
 
 namespace ringmaster::train {
@@ -16,6 +18,10 @@ struct TrainerMetrics {
   // Sets the gauges of an evaluation. What the data does not have gets no series.
   // `labels` are the names of independent labels.
   void Evaluated(const Evaluation& evaluation, std::span<const std::string> labels);
+
+  // Counts what a communicator has done since `counted`, which becomes what it has done until now.
+  void Exchanged(const collectives::CommunicatorStats& now,
+                 collectives::CommunicatorStats& counted);
 
   metrics::Registry& registry;
 
@@ -39,6 +45,12 @@ struct TrainerMetrics {
   metrics::Gauge& accuracy;
   metrics::Gauge& step;
   metrics::Gauge& sharing_peers;  // CommunicatorStats::sharing_peers
+
+ private:
+  struct Operation {
+    metrics::Counter *calls, *sent, *received;
+  };
+  std::array<Operation, collectives::kOperationKinds> operations_;
 };
 
 }  // namespace ringmaster::train

@@ -155,6 +155,10 @@ class RunCommand(RunTest):
         gradients = 59970 * 4  # bytes; each rank sends and gets at least its share of the sum and of the result
         for direction in ("sent", "received"):
             self.assertGreater(of(f'allreduce_bytes_total{{direction="{direction}"}}'), (steps - 2) * gradients)
+            sums = of(f'collective_bytes_total{{direction="{direction}",operation="ordered_sum"}}')
+            self.assertGreater(sums, (steps - 2) * gradients)
+        # One a step, and those of evaluations, and of a step that was broken off.
+        self.assertTrue(steps <= of('collective_calls_total{operation="ordered_sum"}') < 1.5 * steps)
         self.assertGreaterEqual(of("sharing_peers"), 1, "workers of one machine share memory")
         self.assertGreaterEqual(of('checkpoints_total{result="written"}'), 1)  # a busy disk skips some
         self.assertEqual(of('checkpoints_total{result="failed"}'), 0)
