@@ -2,15 +2,12 @@
 """A user writes a trainer with parts of their own, as examples/custom-model/README.md says: installs, builds out of tree, runs."""
 import os
 import re
-import shutil
 import signal
 import subprocess
 
-from ringmaster_run import BIN, ROOT, RunTest, main, wait_until
+from own_project import SANITIZER, OwnProjectTest
+from ringmaster_run import main, wait_until
 
-SANITIZER = os.environ.get("RINGMASTER_TEST_SANITIZER")
-# A program beside sanitized ones must be one itself.
-FLAGS = [f"-DCMAKE_CXX_FLAGS=-fsanitize={SANITIZER}"] if SANITIZER else []
 # Long enough to lose a worker in its middle.
 LONG = ["--set", f"spec.trainer.epochs={60 if SANITIZER else 200}", "--set", "spec.checkpoint.everySteps=200"]
 
@@ -20,22 +17,8 @@ def needed_libraries(program):
     return set(re.findall(r"^\s*(\S+) =>", answer, re.MULTILINE))
 
 
-class CustomModel(RunTest):
-    def setUp(self):
-        super().setUp()
-        self.prefix = self.folder / "prefix"
-        self.project = self.folder / "project"
-        shutil.copytree(ROOT / "examples/custom-model", self.project, ignore=shutil.ignore_patterns("build", ".ringmaster"))
-
-    def succeed(self, *command):
-        answer = subprocess.run(command, cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-        self.assertEqual(answer.returncode, 0, answer.stdout)
-        return answer.stdout
-
-    def build(self):
-        self.succeed("cmake", "--install", BIN.parent, "--prefix", self.prefix)
-        self.succeed("cmake", "-S", self.project, "-B", self.project / "build", f"-DCMAKE_PREFIX_PATH={self.prefix}", *FLAGS)
-        self.succeed("cmake", "--build", self.project / "build")
+class CustomModel(OwnProjectTest):
+    example = "custom-model"
 
     def train(self, *arguments):
         return self.run_job(self.project / "job.yaml", *arguments, folder=self.fresh_folder(), command=str(self.prefix / "bin/ringmaster"))
