@@ -129,7 +129,7 @@ TEST(GraphDumpTest, ShowsWhatEachPassLeavesOfTheGraph) {
   EXPECT_THAT(passes, ::testing::ElementsAre("FoldConstants", "Simplify", "MergeEqualNodes",
                                              "DelayPoolGrads", "FuseRelu", "FuseGelu",
                                              "ChooseLayouts", "FuseResidualGrad", "FuseReluGrad",
-                                             "KeepTaps", "FuseMaxPool"));
+                                             "FuseNormMaxPool", "KeepTaps", "FuseMaxPool"));
   EXPECT_THAT(with_scale, ::testing::ElementsAre("FoldConstants"));
   EXPECT_THAT(with_relu, ::testing::ElementsAre("FoldConstants", "Simplify", "MergeEqualNodes",
                                                 "DelayPoolGrads"));

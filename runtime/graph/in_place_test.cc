@@ -220,6 +220,7 @@ TEST_F(InPlaceTest, EveryKernelThatMayWriteOverAnInputMakesTheSameBitsThere) {
                                              "batch_norm_again",
                                              "batch_norm_grad",
                                              "batch_norm_inference_grad",
+                                             "batch_norm_max_pool2d_grad",
                                              "binary_cross_entropy_grad",
                                              "conv2d_grad_input",
                                              "dropout",

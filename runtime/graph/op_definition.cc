@@ -24,6 +24,8 @@ constexpr std::array kOps = {
     &kBatchNormGrad,
     &kBatchNormInference,
     &kBatchNormInferenceGrad,
+    &kBatchNormMaxPool2d,
+    &kBatchNormMaxPool2dGrad,
     &kBatchNormSums,
     &kBatchNormSynchronised,
     &kBatchNormSynchronisedGrad,

@@ -63,6 +63,12 @@ std::unique_ptr<Primitive> Prepare(const NodeSpec& node, Selection selection) {
   return nullptr;
 }
 
+bool TakesVectors(const NodeSpec& node) {
+  return std::ranges::any_of(ImplementationsOf(node.op), [&](const Implementation& one) {
+    return one.family == Family::kVector && one.prepare(node) != nullptr;
+  });
+}
+
 bool ParseSelection(std::string_view text, Selection* selection) {
   if (text.empty() || text == "fastest") {
     *selection = Selection::kFastest;

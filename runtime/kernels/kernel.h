@@ -104,6 +104,9 @@ std::span<const Implementation> ImplementationsOf(std::string_view op);
 // The first implementation that `selection` allows and that fits, or null.
 std::unique_ptr<Primitive> Prepare(const NodeSpec& node, Selection selection);
 
+// Whether one of the vector kernels fits.
+bool TakesVectors(const NodeSpec& node);
+
 // Whether all inputs and outputs are row-major.
 bool IsRowMajor(const NodeSpec& node);
 // Whether all of them have one layout.

@@ -62,10 +62,10 @@ inline tensor::Shape ConvolvedShape(const tensor::Shape& x, const tensor::Shape&
   return {x.dim(0), weight.dim(0), extent(2), extent(3)};
 }
 
-// A convolution whose result is max-pooled at once has the attributes of both; the pooling's are
-// called pool_window, pool_stride and pool_padding there.
-inline Attributes WithPooling(const Attributes& convolution, const Attributes& pooling) {
-  Attributes both = convolution;
+// A node whose result is max-pooled at once has the attributes of both; the pooling's are called
+// pool_window, pool_stride and pool_padding there.
+inline Attributes WithPooling(const Attributes& before, const Attributes& pooling) {
+  Attributes both = before;
   for (const char* name : {"window", "stride", "padding"})
     both = both.With(std::string("pool_") + name, pooling.Ints(name));
   return both;

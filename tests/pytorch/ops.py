@@ -85,6 +85,11 @@ def convolved_and_pooled(node, x, weight, bias=None):
     return functional.max_pool2d(y, node["pool_window"], node["pool_stride"], node["pool_padding"])
 
 
+def normalised_and_pooled(node, x, gamma, beta):
+    y = functional.batch_norm(x, None, None, gamma, beta, training=True, eps=node["epsilon"])
+    return functional.max_pool2d(functional.relu(y) if node.get("relu") else y, node["pool_window"], node["pool_stride"], node["pool_padding"])
+
+
 OPS = {
     "adaptive_avg_pool2d": lambda node, x: functional.adaptive_avg_pool2d(x, node["size"]),
     "add": lambda node, a, b: a + b,
@@ -95,6 +100,7 @@ OPS = {
     "batch_norm_add_relu_grad": batch_norm_add_relu_grad,
     "batch_norm_again": normalise,
     "batch_norm_inference": lambda node, x, gamma, beta, mean, variance: functional.batch_norm(x, mean, variance, gamma, beta, eps=node["epsilon"]),
+    "batch_norm_max_pool2d": normalised_and_pooled,
     "batch_norm_synchronised": normalise,
     "batch_statistics": batch_statistics,
     "binary_cross_entropy": lambda node, x, labels: functional.binary_cross_entropy_with_logits(x, labels.to(x.dtype), reduction="sum"),

@@ -81,6 +81,40 @@ ValueId MaxPoolOverlappingWithConvolution(CaseBuilder& b) {
                                {"pool_padding", one},
                                {"groups", int64_t{1}}});
 }
+// Batch norms, which FuseNormMaxPool takes: rows of fewer windows than a vector has, of four and of
+// more; and with a ReLU.
+ValueId MaxPoolOfNormIn(CaseBuilder& b, const Shape& shape) {
+  return MaxPool2d(b.graph(), NormOf(b, b.Distinct(shape)), {2, 2}, kHalf);
+}
+ValueId MaxPoolOfNorm(CaseBuilder& b) {
+  return MaxPoolOfNormIn(b, {2, 3, 4, 6});
+}
+ValueId MaxPoolOfNormInRowsOfFour(CaseBuilder& b) {
+  return MaxPoolOfNormIn(b, {3, 1, 6, 8});
+}
+ValueId MaxPoolOfWideNorm(CaseBuilder& b) {
+  return MaxPoolOfNormIn(b, {2, 2, 4, 38});
+}
+ValueId MaxPoolOfNormWithRelu(CaseBuilder& b) {
+  Graph& g = b.graph();
+  return MaxPool2d(g, Relu(g, NormOf(b, b.Distinct({2, 2, 4, 10}))), {2, 2}, kHalf);
+}
+// As FuseNormMaxPool makes it: windows that leave the image, and such that share pixels.
+ValueId MaxPoolWithNorm(CaseBuilder& b) {
+  return b.graph().Add("batch_norm_max_pool2d",
+                       {{"epsilon", 1e-5},
+                        {"relu", int64_t{1}},
+                        {"pool_window", std::vector<int64_t>{3, 2}},
+                        {"pool_stride", std::vector<int64_t>{2, 1}},
+                        {"pool_padding", std::vector<int64_t>{1, 0}}},
+                       std::vector{b.Distinct({2, 3, 6, 5}), b.Var({3}), b.Var({3})}, 4, "norm")[0];
+}
+// In blocks, as behind a ResNet's first convolution.
+ValueId MaxPoolOfNormOfBlocks(CaseBuilder& b) {
+  Graph& g = b.graph();
+  const ValueId x = Conv2d(g, b.Fixed({2, 64, 7, 9}), b.Var({16, 64, 3, 3}), ValueId{}, kSame3);
+  return MaxPool2d(g, Relu(g, NormOf(b, x)), {3, 3}, {{2, 2}, {1, 1}});
+}
 // In blocks, where windows tile the image.
 ValueId MaxPoolOfBlocks(CaseBuilder& b) {
   Graph& g = b.graph();
@@ -130,6 +164,12 @@ std::vector<Case> PoolingCases() {
       {"MaxPoolOfFirstConvolutionWithRelu", MaxPoolOfFirstConvolutionWithRelu},
       {"MaxPoolWithConvolution", MaxPoolWithConvolution},
       {"MaxPoolOverlappingWithConvolution", MaxPoolOverlappingWithConvolution},
+      {"MaxPoolOfNorm", MaxPoolOfNorm},
+      {"MaxPoolOfNormInRowsOfFour", MaxPoolOfNormInRowsOfFour},
+      {"MaxPoolOfWideNorm", MaxPoolOfWideNorm},
+      {"MaxPoolOfNormWithRelu", MaxPoolOfNormWithRelu},
+      {"MaxPoolWithNorm", MaxPoolWithNorm},
+      {"MaxPoolOfNormOfBlocks", MaxPoolOfNormOfBlocks},
       {"MaxPoolOfBlocks", MaxPoolOfBlocks},
       {"AvgPoolEven", AvgPoolEven},
       {"AvgPoolPadded", AvgPoolPadded},

@@ -19,6 +19,8 @@ extern const OpDefinition kBatchNormAgain;
 extern const OpDefinition kBatchNormGrad;
 extern const OpDefinition kBatchNormInference;
 extern const OpDefinition kBatchNormInferenceGrad;
+extern const OpDefinition kBatchNormMaxPool2d;
+extern const OpDefinition kBatchNormMaxPool2dGrad;
 extern const OpDefinition kBatchNormSums;
 extern const OpDefinition kBatchNormSynchronised;
 extern const OpDefinition kBatchNormSynchronisedGrad;

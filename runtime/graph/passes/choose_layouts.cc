@@ -138,9 +138,7 @@ class LayoutChoice {
     const std::vector<ValueSpec> inputs = graph_.specs(node.inputs),
                                  outputs = graph_.specs(node.outputs);
     const kernels::NodeSpec spec{node.op->type, node.attributes, inputs, outputs};
-    const auto all = kernels::ImplementationsOf(node.op->type);
-    return selection_ != kernels::Selection::kFastest ||
-           all.front().family != kernels::Family::kVector || all.front().prepare(spec) == nullptr;
+    return selection_ != kernels::Selection::kFastest || !kernels::TakesVectors(spec);
   }
 
   void Rewrite(const Node& node) {

@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -84,16 +83,8 @@ class MaxPoolFusion {
                     weight = graph_.spec(graph_.node(four.weight_grad).outputs[0]);
     const ValueSpec taps{{y.shape.elements()}, DType::kU8};
     const ValueSpec out[] = {y, taps}, of_grad[] = {in[0], dy, taps};
-    return IsOurs({kForward, ForwardAttributes(four), in, out}) &&
-           IsOurs({kBackward, BackwardAttributes(four), of_grad, {&weight, 1}});
-  }
-
-  static bool IsOurs(const kernels::NodeSpec& node) {
-    return std::ranges::any_of(kernels::ImplementationsOf(node.op),
-                               [&](const kernels::Implementation& implementation) {
-                                 return implementation.family == kernels::Family::kVector &&
-                                        implementation.prepare(node) != nullptr;
-                               });
+    return kernels::TakesVectors({kForward, ForwardAttributes(four), in, out}) &&
+           kernels::TakesVectors({kBackward, BackwardAttributes(four), of_grad, {&weight, 1}});
   }
 
   void Rewrite(int32_t index) {

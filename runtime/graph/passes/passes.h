@@ -73,6 +73,15 @@ Graph FuseResidualGrad(const Graph& graph, kernels::Selection selection);
 // For images in blocks, after ChooseLayouts.
 Graph FuseReluGrad(const Graph& graph, kernels::Selection selection);
 
+// Max pooling of a batch norm's result while that is in registers, and both gradients, which need
+// to know which pixels were the largest, a byte each, and no normalised image:
+//   batch_norm, max_pool2d            -> batch_norm_max_pool2d
+//   max_pool2d_grad, batch_norm_grad  -> batch_norm_max_pool2d_grad
+// Where nobody else reads the image between, nor its gradient, for images in rows of which both
+// kernels are ours, after ChooseLayouts. (In blocks, where each of the ops goes at memory's pace,
+// gathering a pixel's gradient from overlapping windows costs what it saves.)
+Graph FuseNormMaxPool(const Graph& graph, kernels::Selection selection);
+
 // Which pixel of its window each pooled one was, a byte each, instead of the image that was pooled,
 // where nobody but the gradient of the pooling would read that again:
 //   max_pool2d, max_pool2d_grad -> max_pool2d_taps, max_pool2d_taps_grad

@@ -19,7 +19,8 @@
 namespace ringmaster::graph {
 namespace {
 
-// Those that touch each of their elements a few times.
+// Those that touch each of their elements a few times. (Not batch_norm_max_pool2d, which would look
+// for the statistics once more.)
 constexpr std::array<std::string_view, 30> kCheap = {
     "adaptive_avg_pool2d",
     "add",

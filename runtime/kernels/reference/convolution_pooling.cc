@@ -1,23 +1,11 @@
 // A convolution that is max-pooled at once, as the two ops one after another.
 #include "runtime/kernels/reference/common.h"
 #include "runtime/kernels/reference/reference.h"
+#include "runtime/kernels/reference/through_image.h"
 #include "runtime/kernels/window.h"
 
 namespace ringmaster::kernels::reference {
 namespace {
-
-// Two primitives, and the image that the first one makes for the second in the scratch memory;
-// neither wants any of its own.
-class ThroughImage : public ReferencePrimitive {
- public:
-  size_t scratch_bytes() const override { return image_.bytes(); }
-
- protected:
-  explicit ThroughImage(const ValueSpec& image) : image_(image) {}
-
-  const ValueSpec image_;
-  std::unique_ptr<Primitive> first_, second_;
-};
 
 // (x, weight, bias or nothing) -> (y, taps)
 class Conv2dMaxPool2dPrimitive : public ThroughImage {
@@ -57,10 +45,6 @@ class Conv2dMaxPool2dGradWeightPrimitive : public ThroughImage {
     second_->Run({read, a.outputs, nullptr, a.context});
   }
 };
-
-bool IsReal(const NodeSpec& node) {
-  return node.outputs[0].dtype == DType::kF32 || node.outputs[0].dtype == DType::kF64;
-}
 
 }  // namespace
 

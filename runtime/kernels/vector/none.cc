@@ -30,6 +30,12 @@ std::unique_ptr<Primitive> BatchNormGrad(const NodeSpec&) {
 std::unique_ptr<Primitive> BatchNormInferenceGrad(const NodeSpec&) {
   return nullptr;
 }
+std::unique_ptr<Primitive> BatchNormMaxPool2d(const NodeSpec&) {
+  return nullptr;
+}
+std::unique_ptr<Primitive> BatchNormMaxPool2dGrad(const NodeSpec&) {
+  return nullptr;
+}
 std::unique_ptr<Primitive> BatchNormSums(const NodeSpec&) {
   return nullptr;
 }

@@ -1,53 +1,19 @@
 // Batch norm by the batch's own statistics, and by others. As in the reference kernel sums are made
-// in double, in the order of the samples; only what is summed side by side differs.
+// in double, in the order of the samples; what is summed side by side differs, and the batch's own
+// statistics take one pass.
 #include <cmath>
 
-#include "runtime/device/parallel.h"
 #include "runtime/kernels/vector/batch_norm.h"
 #include "runtime/kernels/vector/blocks.h"
 #include "runtime/kernels/vector/fit.h"
 #include "runtime/kernels/vector/lanes.h"
+#include "runtime/kernels/vector/normalisation_rows.h"
 #include "runtime/kernels/vector/vector.h"
 
 #pragma GCC target("avx2,fma")
 
 namespace ringmaster::kernels::vector {
 namespace {
-
-// The sum of body(i) over [0, n), in double.
-template <typename Body>
-inline double SumOver(int64_t n, const Body& body) {
-  double sum = 0;
-#pragma omp simd reduction(+ : sum)
-  for (int64_t i = 0; i < n; ++i) sum += body(i);
-  return sum;
-}
-
-// Visits x [N, C, H, W] by channel: in each of N samples a run of H * W elements.
-class ChannelKernel : public VectorPrimitive {
- protected:
-  explicit ChannelKernel(const NodeSpec& node)
-      : batch_(node.inputs[0].shape.dim(0)),
-        channels_(node.inputs[0].shape.dim(1)),
-        plane_(node.inputs[0].shape.Product(2, node.inputs[0].shape.rank())),
-        epsilon_(node.attributes.Real("epsilon")) {}
-
-  double count() const { return static_cast<double>(batch_ * plane_); }
-
-  template <typename Body>
-  void ForChannels(const Body& body) const {
-    device::ParallelFor(channels_, batch_ * plane_, body);
-  }
-
-  // Calls body(index of a run's first element) for the channel's runs.
-  template <typename Body>
-  void ForRuns(int64_t c, const Body& body) const {
-    for (int64_t n = 0; n < batch_; ++n) body((n * channels_ + c) * plane_);
-  }
-
-  const int64_t batch_, channels_, plane_;
-  const double epsilon_;
-};
 
 // How batch norm's result follows from statistics, with an addend, behind the other inputs, and
 // ReLU where the node has them.
@@ -92,26 +58,10 @@ class BatchNormKernel : public NormaliseKernel {
 
   void Run(const Arguments& a) override {
     ForChannels([&](int64_t c) {
-      const float* const x = a.in<float>(0);
-      double sum = 0;
-      ForRuns(c, [&](int64_t at) {
-        const float* run = x + at;
-        sum += SumOver(plane_, [run](int64_t i) { return static_cast<double>(run[i]); });
-      });
-      const double mean = sum / count();
-      double squares = 0;
-      ForRuns(c, [&](int64_t at) {
-        const float* run = x + at;
-        squares += SumOver(plane_, [run, mean](int64_t i) {
-          const double d = static_cast<double>(run[i]) - mean;
-          return d * d;
-        });
-      });
-      const auto kept_mean = static_cast<float>(mean),
-                 kept_variance = static_cast<float>(squares / count());
-      a.out<float>(1)[c] = kept_mean;
-      a.out<float>(2)[c] = kept_variance;
-      Normalise(a, c, kept_mean, kept_variance);
+      const Statistics own = StatisticsOf(a.in<float>(0), c);
+      a.out<float>(1)[c] = own.mean;
+      a.out<float>(2)[c] = own.variance;
+      Normalise(a, c, own.mean, own.variance);
     });
   }
 };

@@ -11,6 +11,8 @@
 #include "runtime/kernels/vector/blocks.h"
 #include "runtime/kernels/vector/fit.h"
 #include "runtime/kernels/vector/lanes.h"
+#include "runtime/kernels/vector/parts.h"
+#include "runtime/kernels/vector/two_by_two.h"
 #include "runtime/kernels/vector/vector.h"
 #include "runtime/kernels/window.h"
 
@@ -19,86 +21,16 @@
 namespace ringmaster::kernels::vector {
 namespace {
 
-bool IsTwoByTwo(const Attributes& attributes, const tensor::Shape& x) {
-  const std::vector<int64_t> two{2, 2}, zero{0, 0};
-  return attributes.Ints("window") == two && attributes.Ints("stride") == two &&
-         attributes.Ints("padding") == zero && x.dim(2) % 2 == 0 && x.dim(3) % 2 == 0;
-}
-
-// Eight values whose order is 0 1 4 5 2 3 6 7, in order; and the other way about.
-inline __m256 InOrder(__m256 v) {
-  return _mm256_castpd_ps(_mm256_permute4x64_pd(_mm256_castps_pd(v), 0xD8));
-}
-
-// The columns of eight windows lie in registers in the order in which a shuffle of two registers
-// leaves them: 0 1 4 5 2 3 6 7.
-struct Columns {
-  __m256 left, right;
-};
-
-// Two times four neighbouring windows: what the second four see of a row begins `apart` floats
-// behind what the first do, and their results `results_apart`.
-class EightWindows {
- public:
-  explicit EightWindows(int64_t apart = kLane, int64_t results_apart = kLane / 2)
-      : apart_(apart), results_apart_(results_apart) {}
-
-  Columns Load(const float* row) const {
-    const __m256 low = _mm256_loadu_ps(row), high = _mm256_loadu_ps(row + apart_);
-    return {_mm256_shuffle_ps(low, high, 0x88), _mm256_shuffle_ps(low, high, 0xDD)};
-  }
-  void Store(float* row, const Columns& c) const {
-    _mm256_storeu_ps(row, _mm256_unpacklo_ps(c.left, c.right));
-    _mm256_storeu_ps(row + apart_, _mm256_unpackhi_ps(c.left, c.right));
-  }
-  __m256 LoadEach(const float* from) const {
-    return InOrder(_mm256_loadu2_m128(from + results_apart_, from));
-  }
-  void StoreEach(float* to, __m256 values) const {
-    _mm256_storeu2_m128(to + results_apart_, to, InOrder(values));
-  }
-
- private:
-  const int64_t apart_, results_apart_;
-};
-
-// Fewer neighbouring windows.
-class FewWindows {
- public:
-  explicit FewWindows(int64_t count)
-      : all_(count),
-        low_(std::min(kLane, 2 * count)),
-        high_(std::max<int64_t>(0, 2 * count - kLane)) {}
-
-  Columns Load(const float* row) const {
-    const __m256 low = low_.Load(row), high = high_.Load(row + kLane);
-    return {_mm256_shuffle_ps(low, high, 0x88), _mm256_shuffle_ps(low, high, 0xDD)};
-  }
-  void Store(float* row, const Columns& c) const {
-    low_.Store(row, _mm256_unpacklo_ps(c.left, c.right));
-    high_.Store(row + kLane, _mm256_unpackhi_ps(c.left, c.right));
-  }
-  __m256 LoadEach(const float* from) const { return InOrder(all_.Load(from)); }
-  void StoreEach(float* to, __m256 values) const { all_.Store(to, InOrder(values)); }
-
- private:
-  Part all_, low_, high_;
-};
-
 // Two rows of the input and one of the output at a time; rows of all planes follow one another.
 class TwoByTwo : public VectorPrimitive {
  protected:
   explicit TwoByTwo(const tensor::Shape& x) : rows_(x.Product(0, 3) / 2), width_(x.dim(3) / 2) {}
 
-  // Calls body(windows, row of the output, place in it) for all windows, each once: eights of a
-  // row, and what is left of it, which where that is four windows goes with those of the next row.
+  // Calls body(windows, row of the output, place in it) for all windows, each once.
   template <typename Body>
   void ForWindows(const Body& body) const {
-    const int64_t whole = width_ / kLane * kLane, left = width_ - whole;
-    if (left == kLane / 2) return ForPairsOfRows(whole, body);
-    device::ParallelFor(rows_, width_, [&](int64_t row) {
-      ForEights(row, whole, body);
-      if (left > 0) body(FewWindows(left), row, whole);
+    device::ParallelFor(PartsOf(rows_, 2), 2 * width_, [&](int64_t pair) {
+      ForWindowsOfRows(2 * pair, std::min(2 * pair + 2, rows_), width_, body);
     });
   }
 
@@ -108,26 +40,6 @@ class TwoByTwo : public VectorPrimitive {
 
   const int64_t rows_;   // of the output
   const int64_t width_;  // of such a row
-
- private:
-  template <typename Body>
-  void ForEights(int64_t row, int64_t end, const Body& body) const {
-    for (int64_t place = 0; place < end; place += kLane) body(EightWindows(), row, place);
-  }
-
-  template <typename Body>
-  void ForPairsOfRows(int64_t whole, const Body& body) const {
-    const EightWindows fours(2 * below(), width_);
-    device::ParallelFor(rows_ / 2, 2 * width_, [&](int64_t pair) {
-      const int64_t row = 2 * pair;
-      ForEights(row, whole, body);
-      ForEights(row + 1, whole, body);
-      body(fours, row, whole);
-    });
-    if (rows_ % 2 == 0) return;
-    ForEights(rows_ - 1, whole, body);
-    body(FewWindows(width_ - whole), rows_ - 1, whole);
-  }
 };
 
 class MaxPoolKernel : public TwoByTwo {

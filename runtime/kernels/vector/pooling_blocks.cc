@@ -2,6 +2,7 @@
 // which has its own largest element.
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <immintrin.h>
 
 #include "runtime/kernels/vector/blocks.h"
@@ -166,17 +167,10 @@ class MaxPoolTapsKernel : public MaxPoolOfBlocks {
       ForWindows([&](int64_t row, int64_t column, int64_t at) {
         const Largest found = LargestOf(row, column, x);
         _mm256_storeu_ps(y + at, found.value);
-        StoreBytes(taps + at, found.tap);
+        const uint64_t bytes = ToBytes(found.tap);
+        std::memcpy(taps + at, &bytes, sizeof(bytes));
       });
     });
-  }
-
- private:
-  // Of eight numbers below 256.
-  static void StoreBytes(uint8_t* to, __m256i numbers) {
-    const __m128i halves =
-        _mm_packus_epi32(_mm256_castsi256_si128(numbers), _mm256_extracti128_si256(numbers, 1));
-    _mm_storel_epi64(reinterpret_cast<__m128i*>(to), _mm_packus_epi16(halves, halves));
   }
 };
 
@@ -193,9 +187,9 @@ class MaxPoolTapsGradKernel : public MaxPoolOfBlocks {
       float* dx = a.out<float>(0) + image;
       Clear(dx);
       ForWindows([&](int64_t row, int64_t column, int64_t at) {
-        const auto* bytes = reinterpret_cast<const __m128i*>(taps + at);
-        Spread(row, column, _mm256_cvtepu8_epi32(_mm_loadl_epi64(bytes)), _mm256_loadu_ps(dy + at),
-               dx);
+        uint64_t bytes;
+        std::memcpy(&bytes, taps + at, sizeof(bytes));
+        Spread(row, column, FromBytes(bytes), _mm256_loadu_ps(dy + at), dx);
       });
     });
   }

@@ -23,6 +23,8 @@ std::unique_ptr<Primitive> BatchNormAddReluGrad(const NodeSpec& node);
 std::unique_ptr<Primitive> BatchNormAgain(const NodeSpec& node);
 std::unique_ptr<Primitive> BatchNormGrad(const NodeSpec& node);
 std::unique_ptr<Primitive> BatchNormInferenceGrad(const NodeSpec& node);
+std::unique_ptr<Primitive> BatchNormMaxPool2d(const NodeSpec& node);
+std::unique_ptr<Primitive> BatchNormMaxPool2dGrad(const NodeSpec& node);
 std::unique_ptr<Primitive> BatchNormSums(const NodeSpec& node);
 std::unique_ptr<Primitive> BatchNormSynchronisedGrad(const NodeSpec& node);
 std::unique_ptr<Primitive> BinaryCrossEntropy(const NodeSpec& node);

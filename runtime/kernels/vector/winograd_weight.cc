@@ -14,13 +14,14 @@ namespace ringmaster::kernels::vector {
 namespace {
 
 // (x, dy) -> dweight: at each point the tiles of x times those of dy, summed over tiles and samples
-// in order, in a number of parts that depends on shapes alone and that are added at the end.
+// in order, in a part for each thread that are added at the end: as large as the weights at all
+// points, they would not stay in the cache if there were more. One thread makes two, as two do.
 template <int64_t kTaps>
 class WinogradGradWeightKernel : public WinogradKernel<kTaps> {
  public:
   explicit WinogradGradWeightKernel(const WinogradTiling& t)
       : Base(t),
-        parts_(std::min(this->groups(), kMostParts)),
+        parts_(std::min(this->groups(), std::clamp<int64_t>(device::ThreadCount(), 2, kMostParts))),
         inner_(t.panels(t.together) * kLanes) {}
 
   size_t scratch_bytes() const override {
