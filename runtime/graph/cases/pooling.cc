@@ -1,5 +1,6 @@
 // Cases of pooling.
 #include "runtime/graph/cases/cases.h"
+#include "runtime/kernels/window.h"
 
 namespace ringmaster::graph {
 namespace {
@@ -81,10 +82,11 @@ ValueId MaxPoolOverlappingWithConvolution(CaseBuilder& b) {
                                {"pool_padding", one},
                                {"groups", int64_t{1}}});
 }
-// Batch norms, which FuseNormMaxPool takes: rows of fewer windows than a vector has, of four and of
-// more; and with a ReLU.
+// Batch norms, which FuseNormMaxPool takes where what is pooled is no output: rows of fewer windows
+// than a vector has, of four and of more; and with a ReLU.
 ValueId MaxPoolOfNormIn(CaseBuilder& b, const Shape& shape) {
-  return MaxPool2d(b.graph(), NormOf(b, b.Distinct(shape)), {2, 2}, kHalf);
+  Graph& g = b.graph();
+  return Tanh(g, MaxPool2d(g, NormOf(b, b.Distinct(shape)), {2, 2}, kHalf));
 }
 ValueId MaxPoolOfNorm(CaseBuilder& b) {
   return MaxPoolOfNormIn(b, {2, 3, 4, 6});
@@ -97,17 +99,25 @@ ValueId MaxPoolOfWideNorm(CaseBuilder& b) {
 }
 ValueId MaxPoolOfNormWithRelu(CaseBuilder& b) {
   Graph& g = b.graph();
-  return MaxPool2d(g, Relu(g, NormOf(b, b.Distinct({2, 2, 4, 10}))), {2, 2}, kHalf);
+  return Tanh(g, MaxPool2d(g, Relu(g, NormOf(b, b.Distinct({2, 2, 4, 10}))), {2, 2}, kHalf));
 }
-// As FuseNormMaxPool makes it: windows that leave the image, and such that share pixels.
-ValueId MaxPoolWithNorm(CaseBuilder& b) {
+// As FuseNormMaxPool makes them; and of windows that leave the image and share pixels.
+ValueId NormPooled(CaseBuilder& b, const Shape& shape, const Attributes& pooling) {
+  const Shape channels({shape.dim(1)});
   return b.graph().Add("batch_norm_max_pool2d",
-                       {{"epsilon", 1e-5},
-                        {"relu", int64_t{1}},
-                        {"pool_window", std::vector<int64_t>{3, 2}},
-                        {"pool_stride", std::vector<int64_t>{2, 1}},
-                        {"pool_padding", std::vector<int64_t>{1, 0}}},
-                       std::vector{b.Distinct({2, 3, 6, 5}), b.Var({3}), b.Var({3})}, 4, "norm")[0];
+                       kernels::WithPooling({{"epsilon", 1e-5}, {"relu", int64_t{1}}}, pooling),
+                       std::vector{b.Distinct(shape), b.Var(channels), b.Var(channels)}, 4,
+                       "norm")[0];
+}
+ValueId MaxPoolWithNorm(CaseBuilder& b) {
+  const std::vector<int64_t> two{2, 2}, none{0, 0};
+  return NormPooled(b, {2, 3, 4, 22}, {{"window", two}, {"stride", two}, {"padding", none}});
+}
+ValueId MaxPoolOverlappingWithNorm(CaseBuilder& b) {
+  return NormPooled(b, {2, 3, 6, 5},
+                    {{"window", std::vector<int64_t>{3, 2}},
+                     {"stride", std::vector<int64_t>{2, 1}},
+                     {"padding", std::vector<int64_t>{1, 0}}});
 }
 // In blocks, as behind a ResNet's first convolution.
 ValueId MaxPoolOfNormOfBlocks(CaseBuilder& b) {
@@ -169,6 +179,7 @@ std::vector<Case> PoolingCases() {
       {"MaxPoolOfWideNorm", MaxPoolOfWideNorm},
       {"MaxPoolOfNormWithRelu", MaxPoolOfNormWithRelu},
       {"MaxPoolWithNorm", MaxPoolWithNorm},
+      {"MaxPoolOverlappingWithNorm", MaxPoolOverlappingWithNorm},
       {"MaxPoolOfNormOfBlocks", MaxPoolOfNormOfBlocks},
       {"MaxPoolOfBlocks", MaxPoolOfBlocks},
       {"AvgPoolEven", AvgPoolEven},
