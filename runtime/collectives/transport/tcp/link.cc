@@ -19,7 +19,7 @@ namespace ringmaster::collectives::tcp {
 namespace {
 
 constexpr size_t kFramesPerWrite = 8;
-constexpr size_t kStagedBytes = 256 * 1024;
+constexpr size_t kStagedBytes = 512 * 1024;
 constexpr size_t kMaxDrainBytes = size_t{1} << 20;
 
 // In the kernel, of what was written: SIOCOUTQ: not acknowledged; SIOCOUTQNSD: not even sent.
