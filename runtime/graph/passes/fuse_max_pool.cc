@@ -51,13 +51,13 @@ class MaxPoolFusion {
     const int32_t convolution = graph_.value(graph_.node(pool).inputs[0]).producer;
     if (convolution < 0 || graph_.node(convolution).op->type != "conv2d") return;
     const ValueId gradient = graph_.node(pool_grad).outputs[0];
-    const auto readers = uses_.ReadersOf(gradient);
-    if (readers.empty() || !uses_.IsOnlyReader(readers[0], gradient)) return;
-    const Node& last = graph_.node(readers[0]);
+    const int32_t reader = uses_.OnlyReaderOf(gradient);
+    if (reader < 0) return;
+    const Node& last = graph_.node(reader);
     if (last.op->type != "conv2d_grad_weight" || !(last.inputs[1] == gradient) ||
         !(last.inputs[0] == graph_.node(convolution).inputs[0]))
       return;
-    const Four four{convolution, pool, pool_grad, readers[0]};
+    const Four four{convolution, pool, pool_grad, reader};
     if (!HasKernels(four)) return;
     RoleOf(four.convolution).dropped = RoleOf(four.pool_grad).dropped = true;
     RoleOf(four.pool).convolution = convolution;

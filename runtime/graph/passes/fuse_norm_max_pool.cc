@@ -2,7 +2,6 @@
 #include <vector>
 
 #include "runtime/graph/op_definition.h"
-#include "runtime/graph/ops/infer.h"
 #include "runtime/graph/passes/passes.h"
 #include "runtime/graph/passes/rewriter.h"
 #include "runtime/graph/passes/uses.h"
@@ -54,10 +53,8 @@ class NormMaxPoolFusion {
         graph_.node(norm).inputs.size() != 3)
       return;
     const ValueId gradient = graph_.node(pool_grad).outputs[0];
-    const auto readers = uses_.ReadersOf(gradient);
-    if (readers.empty() || !uses_.IsOnlyReader(readers[0], gradient)) return;
-    const Four four{norm, pool, pool_grad, readers[0]};
-    if (!IsGradOf(four, gradient) || !HasKernels(four)) return;
+    const Four four{norm, pool, pool_grad, uses_.OnlyReaderOf(gradient)};
+    if (four.norm_grad < 0 || !IsGradOf(four, gradient) || !HasKernels(four)) return;
     RoleOf(pool).dropped = RoleOf(pool_grad).dropped = true;
     RoleOf(norm).pool = RoleOf(four.norm_grad).pool = pool;
   }
@@ -75,8 +72,6 @@ class NormMaxPoolFusion {
                &norm_grad = graph_.node(four.norm_grad);
     const ValueSpec y = graph_.spec(pool.outputs[0]),
                     dy = graph_.spec(graph_.node(four.pool_grad).inputs[1]);
-    const auto window = pool.attributes.Ints("window");
-    if (window[0] * window[1] > kMostTaps) return false;
     const ValueSpec taps{{y.shape.elements()}, DType::kU8};
     const std::vector<ValueSpec> in = graph_.specs(norm.inputs),
                                  made = graph_.specs(norm_grad.outputs);

@@ -28,8 +28,12 @@ Uses::Uses(const Graph& graph)
 }
 
 bool Uses::IsOnlyReader(int32_t node, ValueId value) const {
+  return OnlyReaderOf(value) == node;
+}
+
+int32_t Uses::OnlyReaderOf(ValueId value) const {
   const auto readers = ReadersOf(value);
-  return readers.size() == 1 && readers[0] == node && !is_output_[static_cast<size_t>(value.index)];
+  return readers.size() == 1 && !IsOutput(value) ? readers[0] : -1;
 }
 
 bool Uses::MakesOutput(const Node& node) const {

@@ -29,6 +29,8 @@ class Uses {
   }
   // Whether this node reads the value, once, and nobody else does; it is no output either.
   bool IsOnlyReader(int32_t node, ValueId value) const;
+  // The node of which that is so; -1 for a value that has none.
+  int32_t OnlyReaderOf(ValueId value) const;
   bool IsOutput(ValueId value) const { return is_output_[static_cast<size_t>(value.index)]; }
   // Whether one of the node's values is an output of the graph.
   bool MakesOutput(const Node& node) const;

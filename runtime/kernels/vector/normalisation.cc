@@ -143,15 +143,12 @@ class BatchNormSynchronisedGradKernel : public ChannelKernel {
     ForChannels([&](int64_t c) {
       const BatchGradient g(a.in<float>(1)[c], a.in<float>(3)[c], epsilon_, sums[c],
                             sums[channels_ + c], sums[2 * channels_]);
-      const __m256 means = _mm256_set1_ps(a.in<float>(2)[c]), slope = _mm256_set1_ps(g.slope),
-                   along = _mm256_set1_ps(g.along), offset = _mm256_set1_ps(g.offset);
+      const RowGradient gradient(g, _mm256_set1_ps(a.in<float>(2)[c]));
       ForRuns(c, [&](int64_t at) {
         const float *x = a.in<float>(0) + at, *dy = a.in<float>(4) + at;
         float* dx = a.out<float>(0) + at;
         ForLanes(plane_, [&](auto lanes, int64_t i) {
-          const __m256 rest =
-              _mm256_fmadd_ps(along, _mm256_sub_ps(lanes.Load(x + i), means), offset);
-          lanes.Store(dx + i, _mm256_fmadd_ps(slope, lanes.Load(dy + i), rest));
+          lanes.Store(dx + i, gradient(lanes.Load(x + i), lanes.Load(dy + i)));
         });
       });
     });
@@ -193,16 +190,15 @@ class BatchNormGradKernel : public ChannelKernel {
       const BatchGradient g(gamma, variance, epsilon_, sum.Total(), projection.Total(), count());
       a.out<float>(1)[c] = static_cast<float>(g.dgamma);
       a.out<float>(2)[c] = static_cast<float>(g.dbeta);
-      const __m256 slope = _mm256_set1_ps(g.slope), along = _mm256_set1_ps(g.along),
-                   offset = _mm256_set1_ps(g.offset);
+      const RowGradient gradient(g, means);
+      const __m256 slope = _mm256_set1_ps(g.slope);
       ForRuns(c, [&](int64_t at) {
         const float *x = a.in<float>(0) + at, *dy = a.in<float>(4) + at;
         float* dx = a.out<float>(0) + at;
         ForLanes(plane_, [&](auto lanes, int64_t i) {
           const __m256 values = lanes.Load(x + i), passed = mask.Pass(values, lanes.Load(dy + i));
           if constexpr (kOwnStatistics) {
-            const __m256 rest = _mm256_fmadd_ps(along, _mm256_sub_ps(values, means), offset);
-            lanes.Store(dx + i, _mm256_fmadd_ps(slope, passed, rest));
+            lanes.Store(dx + i, gradient(values, passed));
           } else {
             lanes.Store(dx + i, _mm256_mul_ps(slope, passed));
           }

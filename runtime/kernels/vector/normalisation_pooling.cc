@@ -18,27 +18,6 @@
 namespace ringmaster::kernels::vector {
 namespace {
 
-// Of eight windows, their places 0 to 3 in row order as masks and as the bits of a number.
-struct WindowPlaces {
-  __m256 is_right, is_lower;
-
-  static WindowPlaces Of(__m256i taps) {
-    const auto mask_of = [&](int shift) {
-      return _mm256_castsi256_ps(_mm256_srai_epi32(_mm256_slli_epi32(taps, shift), 31));
-    };
-    return {mask_of(31), mask_of(30)};
-  }
-  __m256i taps() const {
-    return _mm256_or_si256(
-        _mm256_srli_epi32(_mm256_castps_si256(is_right), 31),
-        _mm256_slli_epi32(_mm256_srli_epi32(_mm256_castps_si256(is_lower), 31), 1));
-  }
-  __m256 Select(const Columns& upper, const Columns& lower) const {
-    return _mm256_blendv_ps(_mm256_blendv_ps(upper.left, upper.right, is_right),
-                            _mm256_blendv_ps(lower.left, lower.right, is_right), is_lower);
-  }
-};
-
 // Visits x by channel and, in a channel's planes, by windows.
 class PooledChannelKernel : public ChannelKernel {
  protected:
@@ -87,13 +66,8 @@ class BatchNormMaxPoolKernel : public PooledChannelKernel {
       ForWindows(c, [&](const auto& windows, int64_t in, int64_t out) {
         const Columns upper = normalised(windows.Load(x + in)),
                       lower = normalised(windows.Load(x + in + below()));
-        const __m256 right_above = SecondIsLarger(upper.left, upper.right),
-                     right_below = SecondIsLarger(lower.left, lower.right);
-        const __m256 above = _mm256_blendv_ps(upper.left, upper.right, right_above),
-                     beneath = _mm256_blendv_ps(lower.left, lower.right, right_below);
-        const __m256 is_lower = SecondIsLarger(above, beneath);
-        windows.StoreEach(y + out, _mm256_blendv_ps(above, beneath, is_lower));
-        const WindowPlaces places{_mm256_blendv_ps(right_above, right_below, is_lower), is_lower};
+        const WindowPlaces places = WindowPlaces::OfLargest(upper, lower);
+        windows.StoreEach(y + out, places.Select(upper, lower));
         windows.StoreBytes(taps + out, places.taps());
       });
     });
@@ -147,23 +121,17 @@ class BatchNormMaxPoolGradKernel : public PooledChannelKernel {
                             projection.Total(), count());
       a.out<float>(1)[c] = static_cast<float>(g.dgamma);
       a.out<float>(2)[c] = static_cast<float>(g.dbeta);
-      const __m256 slope = _mm256_set1_ps(g.slope), along = _mm256_set1_ps(g.along),
-                   offset = _mm256_set1_ps(g.offset);
-      const auto gradient_of = [&](__m256 value, __m256 of_result) {
-        const __m256 rest = _mm256_fmadd_ps(along, _mm256_sub_ps(value, means), offset);
-        return _mm256_fmadd_ps(slope, of_result, rest);
-      };
+      const RowGradient gradient_of(g, means);
       ForWindows(c, [&](const auto& windows, int64_t in, int64_t out) {
         const WindowPlaces places = WindowPlaces::Of(windows.LoadBytes(taps + out));
         const __m256 gradient = windows.LoadEach(dy + out);
-        const auto row = [&](int64_t at, __m256 passed) {
+        const auto row = [&](int64_t at, const Columns& passed) {
           const Columns values = windows.Load(x + at);
-          windows.Store(dx + at,
-                        {gradient_of(values.left, _mm256_andnot_ps(places.is_right, passed)),
-                         gradient_of(values.right, _mm256_and_ps(places.is_right, passed))});
+          windows.Store(dx + at, {gradient_of(values.left, passed.left),
+                                  gradient_of(values.right, passed.right)});
         };
-        row(in, _mm256_andnot_ps(places.is_lower, gradient));
-        row(in + below(), _mm256_and_ps(places.is_lower, gradient));
+        row(in, places.InUpper(gradient));
+        row(in + below(), places.InLower(gradient));
       });
     });
   }

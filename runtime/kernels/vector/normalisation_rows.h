@@ -7,6 +7,7 @@
 #include <immintrin.h>
 
 #include "runtime/device/parallel.h"
+#include "runtime/kernels/vector/batch_norm.h"
 #include "runtime/kernels/vector/fit.h"
 #include "runtime/kernels/vector/lanes.h"
 
@@ -14,6 +15,24 @@
 #pragma GCC target("avx2,fma")
 
 namespace ringmaster::kernels::vector {
+
+// dx of eight elements of a channel from x and dy, by BatchGradient's coefficients.
+class RowGradient {
+ public:
+  RowGradient(const BatchGradient& g, __m256 means)
+      : means_(means),
+        slope_(_mm256_set1_ps(g.slope)),
+        along_(_mm256_set1_ps(g.along)),
+        offset_(_mm256_set1_ps(g.offset)) {}
+
+  __m256 operator()(__m256 x, __m256 dy) const {
+    const __m256 rest = _mm256_fmadd_ps(along_, _mm256_sub_ps(x, means_), offset_);
+    return _mm256_fmadd_ps(slope_, dy, rest);
+  }
+
+ private:
+  __m256 means_, slope_, along_, offset_;
+};
 
 // Visits x [N, C, H, W] by channel: in each of N samples a run of H * W elements.
 class ChannelKernel : public VectorPrimitive {

@@ -69,15 +69,9 @@ class MaxPoolGradKernel : public TwoByTwo {
       float* dx = a.out<float>(0) + Above(row, place);
       const auto above = windows.Load(x), below = windows.Load(x + this->below());
       const __m256 dy = windows.LoadEach(a.in<float>(1) + row * width_ + place);
-      const __m256 right_above = SecondIsLarger(above.left, above.right);
-      const __m256 right_below = SecondIsLarger(below.left, below.right);
-      const __m256 in_lower =
-          SecondIsLarger(_mm256_blendv_ps(above.left, above.right, right_above),
-                         _mm256_blendv_ps(below.left, below.right, right_below));
-      const __m256 upper = _mm256_andnot_ps(in_lower, dy), lower = _mm256_and_ps(in_lower, dy);
-      windows.Store(dx, {_mm256_andnot_ps(right_above, upper), _mm256_and_ps(right_above, upper)});
-      windows.Store(dx + this->below(),
-                    {_mm256_andnot_ps(right_below, lower), _mm256_and_ps(right_below, lower)});
+      const WindowPlaces places = WindowPlaces::OfLargest(above, below);
+      windows.Store(dx, places.InUpper(dy));
+      windows.Store(dx + this->below(), places.InLower(dy));
     });
   }
 };

@@ -45,6 +45,45 @@ struct Columns {
   __m256 left, right;
 };
 
+// Which place of each of eight windows of two rows of columns is meant: as masks, and 0 to 3 in row
+// order as a number.
+struct WindowPlaces {
+  __m256 is_right, is_lower;
+
+  // The first of the largest, in row order.
+  static WindowPlaces OfLargest(const Columns& upper, const Columns& lower) {
+    const __m256 right_above = SecondIsLarger(upper.left, upper.right),
+                 right_below = SecondIsLarger(lower.left, lower.right);
+    const __m256 is_lower = SecondIsLarger(_mm256_blendv_ps(upper.left, upper.right, right_above),
+                                           _mm256_blendv_ps(lower.left, lower.right, right_below));
+    return {_mm256_blendv_ps(right_above, right_below, is_lower), is_lower};
+  }
+  static WindowPlaces Of(__m256i taps) {
+    const auto mask_of = [&](int shift) {
+      return _mm256_castsi256_ps(_mm256_srai_epi32(_mm256_slli_epi32(taps, shift), 31));
+    };
+    return {mask_of(31), mask_of(30)};
+  }
+
+  __m256i taps() const {
+    return _mm256_or_si256(
+        _mm256_srli_epi32(_mm256_castps_si256(is_right), 31),
+        _mm256_slli_epi32(_mm256_srli_epi32(_mm256_castps_si256(is_lower), 31), 1));
+  }
+  // What is there.
+  __m256 Select(const Columns& upper, const Columns& lower) const {
+    return _mm256_blendv_ps(_mm256_blendv_ps(upper.left, upper.right, is_right),
+                            _mm256_blendv_ps(lower.left, lower.right, is_right), is_lower);
+  }
+  // A value for each window there, amid zeros: the upper row, and the lower one.
+  Columns InUpper(__m256 values) const { return InRow(_mm256_andnot_ps(is_lower, values)); }
+  Columns InLower(__m256 values) const { return InRow(_mm256_and_ps(is_lower, values)); }
+  // The same of a row by itself.
+  Columns InRow(__m256 values) const {
+    return {_mm256_andnot_ps(is_right, values), _mm256_and_ps(is_right, values)};
+  }
+};
+
 // Two times four neighbouring windows: what the second four see of a row begins `apart` floats
 // behind what the first do, and their results `results_apart`.
 class EightWindows {
