@@ -198,11 +198,15 @@ TEST(KernelTest, TheReferencesInputsGradientOfAConvolutionIsZeroWhereXIsNotPosit
   EXPECT_EQ(got, expected);
 }
 
-// A product of ours, whole tiles of it and not, and one of the library's.
+// A product of ours, whole tiles of it and not, and two of the library's, of which one is a matrix
+// unit's where there is one.
 TEST(KernelTest, AGeluWithinALinearLayerHasTheBitsOfOneBehindIt) {
   const auto f32 = [](const tensor::Shape& shape) { return ValueSpec{shape, DType::kF32}; };
-  for (const int64_t rows : {5, 64, 600}) {
-    const std::vector<ValueSpec> inputs = {f32({rows, 90}), f32({100, 90}), f32({100})};
+  struct Case {
+    int64_t rows, inner;
+  };
+  for (const auto& [rows, inner] : {Case{5, 90}, Case{64, 90}, Case{600, 90}, Case{600, 130}}) {
+    const std::vector<ValueSpec> inputs = {f32({rows, inner}), f32({100, inner}), f32({100})};
     const ValueSpec y = f32({rows, 100});
     for (const Selection selection : {Selection::kFastest, Selection::kReference}) {
       const std::vector<float> both = RunOn("linear_gelu", {}, inputs, y, selection, 2);

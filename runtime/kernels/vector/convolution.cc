@@ -12,6 +12,7 @@
 #include "runtime/kernels/vector/parts.h"
 #include "runtime/kernels/vector/product.h"
 #include "runtime/kernels/vector/rows.h"
+#include "runtime/kernels/vector/split_convolution.h"
 #include "runtime/kernels/vector/vector.h"
 #include "runtime/kernels/vector/winograd.h"
 #include "runtime/kernels/vector/winograd_blocks.h"
@@ -373,6 +374,7 @@ bool Takes(const NodeSpec& node, const Extents& e) {
 
 std::unique_ptr<Primitive> Conv2d(const NodeSpec& node) {
   if (auto winograd = WinogradConv2dOfBlocks(node)) return winograd;
+  if (auto split = SplitConv2d(node)) return split;
   const Extents e(node.inputs[0].shape, node.inputs[1].shape, node.outputs[0].shape,
                   node.attributes);
   if (!Takes(node, e)) return nullptr;
@@ -384,6 +386,7 @@ std::unique_ptr<Primitive> Conv2d(const NodeSpec& node) {
 
 std::unique_ptr<Primitive> Conv2dGradInput(const NodeSpec& node) {
   if (auto winograd = WinogradConv2dGradInputOfBlocks(node)) return winograd;
+  if (auto split = SplitConv2dGradInput(node)) return split;
   if (node.inputs.size() != 2) return nullptr;
   const Extents e(node.outputs[0].shape, node.inputs[1].shape, node.inputs[0].shape,
                   node.attributes);
@@ -394,6 +397,7 @@ std::unique_ptr<Primitive> Conv2dGradInput(const NodeSpec& node) {
 
 std::unique_ptr<Primitive> Conv2dGradWeight(const NodeSpec& node) {
   if (auto winograd = WinogradConv2dGradWeightOfBlocks(node)) return winograd;
+  if (auto split = SplitConv2dGradWeight(node)) return split;
   const Extents e(node.inputs[0].shape, node.outputs[0].shape, node.inputs[1].shape,
                   node.attributes);
   if (!Takes(node, e)) return nullptr;

@@ -2,12 +2,14 @@
 
 #include "runtime/kernels/vector/fit.h"
 #include "runtime/kernels/vector/product.h"
+#include "runtime/kernels/vector/split_product.h"
 #include "runtime/kernels/vector/vector.h"
 
 namespace ringmaster::kernels::vector {
 namespace {
 
-// Multiplications up to which a product is taken: beyond, oneDNN's blocking for caches wins.
+// Multiplications up to which a product is made in registers: beyond, blocking for caches wins, as
+// on a matrix unit, or as in oneDNN.
 constexpr int64_t kMostWork = int64_t{1} << 22;
 
 int64_t Rows(const tensor::Shape& shape) {
@@ -40,7 +42,7 @@ class LinearGeluKernel : public MatrixKernel {
   void Run(const Arguments& a) override { RunInto(a, a.out<float>(1), a.out<float>(0)); }
 };
 
-// The same of a larger product, whose kernel gives nothing away before its end.
+// A linear layer with GELU of a larger product, whose kernel gives nothing away before its end.
 class LinearThenGelu : public Primitive {
  public:
   LinearThenGelu(std::unique_ptr<Primitive> linear, std::unique_ptr<Primitive> gelu)
@@ -63,8 +65,19 @@ bool IsOurs(const NodeSpec& node, const Product& product) {
 }
 
 std::unique_ptr<Primitive> Make(const NodeSpec& node, const Product& product, bool has_bias) {
-  if (!IsOurs(node, product)) return nullptr;
-  return std::make_unique<MatrixKernel>(product, has_bias);
+  if (IsOurs(node, product)) return std::make_unique<MatrixKernel>(product, has_bias);
+  const SplitProduct split{.m = product.m,
+                           .k = product.k,
+                           .n = product.n,
+                           .a_rows = {product.a.row},
+                           .a_inner = {product.a.column},
+                           .b_inner = {product.b.row},
+                           .b_columns = {product.b.column},
+                           .c_rows = {product.n},
+                           .c_columns = {1},
+                           .relu = product.relu};
+  if (!Fits(node) || !SplitProduct::Runs() || !split.Pays()) return nullptr;
+  return std::make_unique<SplitKernel>(split, 0, 1, has_bias);
 }
 
 Product LinearProduct(const NodeSpec& node) {
