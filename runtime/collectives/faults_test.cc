@@ -316,9 +316,13 @@ TEST_P(FaultsTest, ARankThatIsStoppedIsNamedInEveryPhaseOfEveryAlgorithm) {
   ExpectNamed(kCallWorld, GetParam(), Fault::kStopped, kPoints);
 }
 
-// Only over TCP: nothing lies between two ranks of one machine.
-TEST(CutOffTest, ARankThatIsCutOffIsNamedInEveryPhaseOfEveryAlgorithm) {
-  ExpectNamed(kCallWorld, Wires::kTcp, Fault::kCutOff, kPoints);
+// Not over shared memory: nothing lies between two ranks of one machine.
+class CutOffTest : public ::testing::TestWithParam<Wires> {};
+INSTANTIATE_TEST_SUITE_P(Wires, CutOffTest, ::testing::Values(Wires::kTcp, Wires::kTls),
+                         [](const auto& wires) { return testing::NameOf(wires.param); });
+
+TEST_P(CutOffTest, ARankThatIsCutOffIsNamedInEveryPhaseOfEveryAlgorithm) {
+  ExpectNamed(kCallWorld, GetParam(), Fault::kCutOff, kPoints);
 }
 
 // Three, five and six ranks are no power of two, and lie on nodes of unequal size: some fold what

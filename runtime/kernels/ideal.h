@@ -1,5 +1,5 @@
 // What the arithmetic of a network takes in oneDNN: its convolutions and matrix products alone. A
-// yardstick; kernels of ours that do with fewer multiplications are faster.
+// yardstick; kernels of ours that do with fewer multiplications, or use a matrix unit, are faster.
 #ifndef RINGMASTER_RUNTIME_KERNELS_IDEAL_H_
 #define RINGMASTER_RUNTIME_KERNELS_IDEAL_H_
 
