@@ -30,7 +30,7 @@ def number(value, unit):
         return f"{1000 * value:.3g} ms" if abs(value) >= 1e-3 or value == 0 else f"{1e6 * value:.3g} µs"
     for size, prefix in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if abs(value) >= 10 * size:
-            return f"{value / size:.3g} {prefix}" + {"Bps": "B/s"}.get(unit, "")
+            return f"{value / size:.{3 if abs(value) < 1000 * size else 4}g} {prefix}" + {"Bps": "B/s"}.get(unit, "")
     return f"{value:.4g}" + {"s": " s", "Bps": " B/s", "ops": "/s", "cps": "/s"}.get(unit, "")
 
 
