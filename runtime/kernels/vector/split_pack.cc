@@ -1,6 +1,5 @@
 #include "runtime/kernels/vector/split_pack.h"
 
-#include <algorithm>
 #include <cstddef>
 #include <immintrin.h>
 
@@ -9,7 +8,7 @@
 namespace ringmaster::kernels::vector {
 namespace {
 
-constexpr int64_t kHalf = 16;
+constexpr int64_t kHalf = kSplitTileLines;
 
 // Rounded to bf16, halves away from zero.
 __m512 Nearest(__m512 v) {
@@ -64,10 +63,6 @@ void Transpose(Sixteen& v) {
   }
 }
 
-__mmask16 FirstOf(int64_t count) {
-  return static_cast<__mmask16>((1U << std::clamp<int64_t>(count, 0, kHalf)) - 1);
-}
-
 // A tile's vectors of up to sixteen floats: zeros where there are none, and behind their last
 // float.
 struct Vectors {
@@ -76,7 +71,7 @@ struct Vectors {
   __mmask16 mask;
 
   Vectors(const float* from, int64_t apart, int64_t count, int64_t floats)
-      : from(from), apart(apart), count(count), mask(FirstOf(floats)) {}
+      : from(from), apart(apart), count(count), mask(FirstOfSixteen(floats)) {}
 
   __m512 At(int64_t i) const {
     return i < count ? _mm512_maskz_loadu_ps(mask, from + i * apart) : _mm512_setzero_ps();

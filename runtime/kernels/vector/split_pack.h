@@ -3,6 +3,7 @@
 #ifndef RINGMASTER_RUNTIME_KERNELS_VECTOR_SPLIT_PACK_H_
 #define RINGMASTER_RUNTIME_KERNELS_VECTOR_SPLIT_PACK_H_
 
+#include <algorithm>
 #include <cstdint>
 
 namespace ringmaster::kernels::vector {
@@ -20,12 +21,17 @@ struct SplitAxis {
 
 // Rows of A and columns of B come in strips of two tiles, whose inner axis goes in steps of a
 // tile's.
-inline constexpr int64_t kSplitStrip = 32, kSplitStep = 32;
+inline constexpr int64_t kSplitTileLines = 16, kSplitStrip = 2 * kSplitTileLines, kSplitStep = 32;
 // A step has the two tiles of each part, the largest part first.
 inline constexpr int64_t kSplitParts = 3;
 inline constexpr int64_t kSplitTileBytes = 1024, kSplitRowBytes = 64;
 inline constexpr int64_t kSplitPartBytes = 2 * kSplitTileBytes,
                          kSplitStepBytes = kSplitParts * kSplitPartBytes;
+
+// A mask of the first `count` of sixteen floats: none where it is negative, all where it is more.
+inline uint16_t FirstOfSixteen(int64_t count) {
+  return static_cast<uint16_t>((1U << std::clamp<int64_t>(count, 0, 16)) - 1);
+}
 
 // Lines of A or of B: its rows, or its columns, from `data` on.
 struct SplitSide {

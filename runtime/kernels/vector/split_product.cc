@@ -8,12 +8,13 @@
 #include <sys/syscall.h>
 
 #include "runtime/device/parallel.h"
+#include "runtime/kernels/vector/parts.h"
 #include "runtime/kernels/vector/split_pack.h"
 
 namespace ringmaster::kernels::vector {
 namespace {
 
-constexpr int64_t kHalf = 16, kLineBytes = 64;
+constexpr int64_t kHalf = kSplitTileLines, kLineBytes = 64;
 
 // A block of k is all of it, if that is no more than this many steps, or as long as others.
 constexpr int64_t kMostSteps = 32, kSteps = 16;
@@ -23,7 +24,7 @@ constexpr int64_t kStepsOfRows = 128, kStepsOfColumns = 2304;
 
 // Of an axis of that length; steps of the inner one are as long.
 int64_t Strips(int64_t length) {
-  return (length + kSplitStrip - 1) / kSplitStrip;
+  return PartsOf(length, kSplitStrip);
 }
 
 // The kernel keeps room for tiles in the state of threads only of processes that ask for it.
@@ -118,10 +119,6 @@ struct Pieces {
   }
 };
 
-__mmask16 FirstOf(int64_t count) {
-  return static_cast<__mmask16>((1U << std::clamp<int64_t>(count, 0, kHalf)) - 1);
-}
-
 // Where four tiles of sums go, in rows: added to what is there, with a bias and a ReLU, or not.
 struct Finish {
   const float* sums = nullptr;
@@ -137,7 +134,7 @@ struct Finish {
     rows -= count;
     for (; count > 0; --count, sums += kSplitStrip, to += row_step) {
       for (int64_t half = 0; half < 2; ++half) {
-        const __mmask16 mask = FirstOf(columns - half * kHalf);
+        const __mmask16 mask = FirstOfSixteen(columns - half * kHalf);
         float* const at = to + half * next_columns;
         __m512 v = _mm512_load_ps(sums + half * kHalf);
         if (accumulate) v = _mm512_add_ps(_mm512_maskz_loadu_ps(mask, at), v);
@@ -167,7 +164,7 @@ struct Ahead {
 // a microsecond takes a third of one to store a tile.
 void MultiplyStrips(const char* a, const char* b, int64_t steps, Finish& before, Ahead ahead,
                     float* sums) {
-  const int64_t rows = (before.rows + steps - 1) / steps;
+  const int64_t rows = PartsOf(before.rows, steps);
   ClearTile<0>();
   ClearTile<1>();
   ClearTile<2>();
@@ -218,8 +215,7 @@ struct SplitProduct::Blocks {
         all_steps(p.inner_groups * Strips(p.k)),
         steps(all_steps) {
     if (steps > kMostSteps) {
-      const int64_t count = (steps + kSteps - 1) / kSteps;
-      steps = (steps + count - 1) / count;
+      steps = PartsOf(steps, PartsOf(steps, kSteps));
     }
     const int64_t teams = device::ThreadCount();
     rows_each = std::max<int64_t>(1, kStepsOfRows / steps);
@@ -243,10 +239,10 @@ struct SplitProduct::Blocks {
 struct SplitProduct::Block {
   int64_t row, column, step;
   int64_t rows, columns, steps;
-  int64_t rows_each;
-  bool last;  // steps
-  bool shares_columns;
+  const Blocks& all;
   char *a, *b;
+
+  bool is_last() const { return step + steps == all.all_steps; }
 
   int64_t strip_bytes() const { return steps * kSplitStepBytes; }
 };
@@ -274,8 +270,8 @@ size_t SplitProduct::scratch_bytes() const {
                              kSplitStepBytes);
 }
 
-void SplitProduct::Run(const float* x, const float* w, const float* bias, float* y, void* scratch,
-                       bool accumulate) const {
+void SplitProduct::Run(const float* x, const float* w, const float* bias, float* y,
+                       void* scratch) const {
   const Blocks blocks(*this);
   const int64_t teams = device::ThreadCount();
   char* const b = static_cast<char*>(scratch);
@@ -289,16 +285,13 @@ void SplitProduct::Run(const float* x, const float* w, const float* bias, float*
                           .rows = std::min(blocks.all_rows - row, blocks.rows),
                           .columns = std::min(blocks.all_columns - column, blocks.columns),
                           .steps = std::min(blocks.all_steps - step, blocks.steps),
-                          .rows_each = blocks.rows_each,
-                          .last = step + blocks.steps >= blocks.all_steps,
-                          .shares_columns = blocks.shares_columns,
+                          .all = blocks,
                           .a = a,
                           .b = b};
         constexpr int64_t kStepWork = kSplitStrip * kSplitStrip * kSplitStep / 4;
         const int64_t work = block.rows * block.columns * block.steps * kStepWork / teams;
         device::ParallelFor(teams, work, [&](int64_t team) { PackBlock(block, team, x, w); });
-        device::ParallelFor(teams, work,
-                            [&](int64_t team) { RunBlock(block, team, w, bias, y, accumulate); });
+        device::ParallelFor(teams, work, [&](int64_t team) { RunBlock(block, team, w, bias, y); });
       }
     }
   }
@@ -321,30 +314,30 @@ void SplitProduct::PackBlock(const Block& block, int64_t team, const float* x,
   const Range rows = ShareOf(team, block.rows), columns = ShareOf(team, block.columns);
   for (int64_t i = rows.begin; i < rows.end; ++i)
     PackStrip(block, x, true, block.row + i, block.a + i * block.strip_bytes());
-  if (block.shares_columns || block.row != 0) return;
+  if (block.all.shares_columns || block.row != 0) return;
   for (int64_t i = columns.begin; i < columns.end; ++i)
     PackStrip(block, w, false, block.column + i, block.b + i * block.strip_bytes());
 }
 
 void SplitProduct::RunBlock(const Block& block, int64_t team, const float* w, const float* bias,
-                            float* y, bool accumulate) const {
+                            float* y) const {
   const Pieces all_rows{m}, all_columns{n};
   const int64_t steps = block.steps, strip_bytes = block.strip_bytes();
   Range rows{0, block.rows}, columns{0, block.columns};
-  Range& shared = block.shares_columns ? columns : rows;
+  Range& shared = block.all.shares_columns ? columns : rows;
   shared = ShareOf(team, shared.end);
   alignas(64) float sums[2][kSplitStrip * kSplitStrip];
   Finish before;
   bool odd = false;
   ConfigureTiles();
   for (int64_t j = columns.begin; j < columns.end; ++j) {
-    char* const b = block.b + (block.shares_columns ? team : j) * strip_bytes;
-    if (block.shares_columns) PackStrip(block, w, false, block.column + j, b);
+    char* const b = block.b + (block.all.shares_columns ? team : j) * strip_bytes;
+    if (block.all.shares_columns) PackStrip(block, w, false, block.column + j, b);
     for (int64_t i = rows.begin; i < rows.end; ++i, odd = !odd) {
       // Of the next strip as much is asked for with each of these.
-      const int64_t lines = kSplitStepBytes / kLineBytes / block.rows_each,
+      const int64_t lines = kSplitStepBytes / kLineBytes / block.all.rows_each,
                     ahead = (i - rows.begin) * steps * lines * kLineBytes;
-      const bool asks = !block.shares_columns && j + 1 < columns.end && ahead < strip_bytes;
+      const bool asks = !block.all.shares_columns && j + 1 < columns.end && ahead < strip_bytes;
       MultiplyStrips(block.a + i * strip_bytes, b, steps, before,
                      {asks ? b + strip_bytes + ahead : nullptr, lines}, sums[odd]);
       before.Rows(kSplitStrip);
@@ -356,9 +349,9 @@ void SplitProduct::RunBlock(const Block& block, int64_t team, const float* w, co
                 .next_columns = c_columns.sixteen,
                 .rows = row.count,
                 .columns = column.count,
-                .bias = block.last && bias != nullptr ? bias + column.first : nullptr,
-                .accumulate = accumulate || block.step > 0,
-                .relu = block.last && relu};
+                .bias = block.is_last() && bias != nullptr ? bias + column.first : nullptr,
+                .accumulate = block.step > 0,
+                .relu = block.is_last() && relu};
     }
   }
   before.Rows(kSplitStrip);

@@ -38,12 +38,11 @@ struct SplitProduct {
   // Whether it pays: packing takes longer than it saves where an axis is short.
   bool Pays() const;
 
-  // Memory for Run: parts of A and B, as tiles take them.
+  // Memory for Run, aligned to 64 bytes: parts of A and B, as tiles take them.
   size_t scratch_bytes() const;
-  // `bias` may be null. With `accumulate` the product is added to what is in y. Uses the process's
-  // threads.
-  void Run(const float* x, const float* w, const float* bias, float* y, void* scratch,
-           bool accumulate = false) const;
+  // `bias` may be null. Uses the process's threads, and blocks until they are done. Runs at the
+  // same time want scratch of their own. Cannot fail.
+  void Run(const float* x, const float* w, const float* bias, float* y, void* scratch) const;
 
  private:
   struct Blocks;
@@ -51,8 +50,8 @@ struct SplitProduct {
 
   void PackBlock(const Block& block, int64_t team, const float* x, const float* w) const;
   void PackStrip(const Block& block, const float* data, bool is_a, int64_t number, char* to) const;
-  void RunBlock(const Block& block, int64_t team, const float* w, const float* bias, float* y,
-                bool accumulate) const;
+  void RunBlock(const Block& block, int64_t team, const float* w, const float* bias,
+                float* y) const;
 };
 
 // The product of two inputs of a node, to its output; with a bias, its third input.
