@@ -76,7 +76,7 @@ class OnRealNodes(NodeTest):
 
     def test_a_trainer_that_needs_more_memory_than_it_may_have_is_refused_before_its_first_step(self):
         trainer = yaml.safe_load(DIGITS.read_text())["spec"]["trainer"]
-        trainer["batch"] = {"size": 8192, "shards": 2}
+        trainer["batch"] = {"size": 32768, "shards": 2}
         self.run_with({"resources": {"limits": {"memory": "64Mi"}}}, trainer=trainer)
         self.wait(self.causes, lambda: f"an incident; the status is {json.dumps(self.status())}")
         self.assertEqual(set(self.causes()), {"OutOfMemory"})
