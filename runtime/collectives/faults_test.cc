@@ -1,6 +1,6 @@
-// Every operation by every algorithm while one rank is killed, stopped or cut off, at points spread
-// over what it does: whoever is left ends in time, names that rank and the operation, and the next
-// round works.
+// Every operation by every algorithm while one rank is killed, stopped or cut off, in each of its
+// phases and at points spread over what it does: whoever is left ends in time, names that rank and
+// the operation, and the next round works.
 //
 // Ranks are threads. What reaches or leaves the victim goes through a relay, which resets its
 // connections (killed), or lets nothing through any more (cut off); a stopped one does not go on
@@ -14,8 +14,11 @@
 #include <functional>
 #include <future>
 #include <memory>
+#include <optional>
 #include <random>
+#include <set>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -23,11 +26,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "common/temporary_folder.h"
 #include "runtime/collectives/communicator.h"
 #include "runtime/collectives/testing/calls.h"
 #include "runtime/collectives/testing/group.h"
 #include "runtime/collectives/testing/relay.h"
 #include "runtime/collectives/testing/tripwire.h"
+#include "runtime/collectives/timeline.h"
 
 namespace ringmaster::collectives {
 namespace {
@@ -76,12 +81,14 @@ struct Case {
   const Call* call;
   Fault fault;
   int victim;
-  int at;          // the victim's step
-  bool connected;  // before; else all connections are made by the operation itself
+  int at;             // the victim's step
+  std::string phase;  // in this phase; empty: of all
+  bool connected;     // before; else all connections are made by the operation itself
 
   std::string Name(int rank) const {
-    return fmt::format("{}, rank {} {} at step {}, {}: rank {}", call->name, victim, NameOf(fault),
-                       at, connected ? "connected before" : "in the first operation", rank);
+    return fmt::format("{}, rank {} {} at step {} of {}, {}: rank {}", call->name, victim,
+                       NameOf(fault), at, phase.empty() ? "all" : phase,
+                       connected ? "connected before" : "in the first operation", rank);
   }
 };
 
@@ -103,8 +110,8 @@ class Yard {
       doors_.push_back(relay_.Open(group_.options.members[rank].address));
   }
 
-  // How many steps `victim` makes in the call.
-  int CountSteps(const Call& call, int victim) {
+  // In which phase each step is that `victim` makes in the call.
+  std::vector<std::string_view> PhasesOf(const Call& call, int victim) {
     Tripwire wire;
     SetTimeouts(testing::kPatience, testing::kPatience);
     Round(call, victim, wire, [&](int rank, Communicator& comm) {
@@ -113,15 +120,17 @@ class Yard {
     });
     SetTimeouts(kConnectTimeout, kOperationTimeout);
     bytes_ = relay_.bytes();
-    return wire.steps;
+    return wire.phases;
   }
   // That went through the relay meanwhile.
   uint64_t bytes() const { return bytes_; }
 
-  void Play(const Case& c) {
+  // In which phase it struck; none where the operation was over.
+  std::optional<std::string_view> Play(const Case& c) {
     if (FoundAtOnce(c)) SetTimeouts(testing::kPatience, testing::kPatience);
     Tripwire wire;
     wire.at = c.at;
+    wire.phase = c.phase;
     std::atomic<int> left = world_ - 1;
     std::promise<void> all_failed;
     std::shared_future<void> over = all_failed.get_future().share();
@@ -153,6 +162,7 @@ class Yard {
     for (int rank = 0; rank < world_; ++rank) Judge(c, rank, outcomes[static_cast<size_t>(rank)]);
     relay_.Pass();
     ExpectNextRoundWorks(c);
+    return wire.tripped_in;
   }
 
   // `late` comes later than the others, by 0.6 of the time-outs, which is no fault of anybody's.
@@ -213,6 +223,7 @@ class Yard {
     if (reset_after != UINT64_MAX) relay_.ResetAfter(reset_after);
     std::barrier done(world_);
     testing::RunThreads(world_, [&](int rank) {
+      const TimelineTrack track(rank == victim ? timeline_.get() : nullptr, "victim");
       const auto comm = Open(rank, victim, wire);
       body(rank, *comm);
       done.arrive_and_wait();
@@ -267,6 +278,10 @@ class Yard {
   Relay relay_;
   std::vector<std::string> doors_;
   uint64_t bytes_ = 0;
+  // Only to know the phase that a rank is in: nobody looks at the file.
+  const TemporaryFolder folder_ = TemporaryFolder::Make().value();
+  const std::unique_ptr<Timeline> timeline_ =
+      Timeline::Open(folder_.path() / "timeline.json", 0, "victim", {.most_bytes = 1}).value();
 };
 
 // Runs `play(yard, job)` for each job, several at a time, each in a yard; nothing may be left over.
@@ -285,22 +300,54 @@ void PlayAll(int world, Wires wires, size_t jobs, const std::function<void(Yard&
   ExpectThreads(threads);
 }
 
-// At `points` places spread over the steps of each call, another victim each time. All but kills
-// are waited for until a time-out, so that many fit beside one another.
+// One call's cases: at `points` places spread over its steps, another victim each time, and in each
+// phase besides that any victim goes through. `phases` has the victims' steps.
+std::vector<Case> CasesOf(const Call& call, int number, Fault fault, int points,
+                          const std::vector<std::vector<std::string_view>>& phases) {
+  const int world = static_cast<int>(phases.size());
+  std::vector<Case> cases;
+  std::set<std::string_view> struck;
+  for (int point = 0; point < points; ++point) {
+    const int victim = (number + point) % world;
+    const auto& steps = phases[static_cast<size_t>(victim)];
+    const int at = static_cast<int>(std::ssize(steps) - 1) * point / (points - 1);
+    const bool connected = (number + point / world + point) % 2 == 0;
+    cases.push_back({&call, fault, victim, at, "", connected});
+  }
+  for (int i = 0; i < world; ++i) {
+    const int victim = (number + i) % world;
+    const auto& steps = phases[static_cast<size_t>(victim)];
+    for (const std::string_view phase : steps) {
+      if (!struck.insert(phase).second) continue;
+      // In the middle: others may make it shorter.
+      const auto middle = static_cast<int>(std::ranges::count(steps, phase) / 2);
+      cases.push_back({&call, fault, victim, middle, std::string(phase), cases.size() % 2 == 0});
+    }
+  }
+  return cases;
+}
+
+// All but kills are waited for until a time-out, so that many fit beside one another.
 void ExpectNamed(int world, Wires wires, Fault fault, int points) {
   const std::vector<Call> calls = testing::AllCalls();
+  std::vector<std::vector<Case>> by_call(calls.size());
+  PlayAll(world, wires, calls.size(), [&](Yard& yard, size_t job) {
+    std::vector<std::vector<std::string_view>> phases;
+    for (int rank = 0; rank < world; ++rank) phases.push_back(yard.PhasesOf(calls[job], rank));
+    by_call[job] = CasesOf(calls[job], static_cast<int>(job), fault, points, phases);
+  });
+  std::vector<Case> cases;
+  for (const auto& some : by_call) cases.insert(cases.end(), some.begin(), some.end());
+  std::vector<std::optional<std::string_view>> struck(cases.size());
   PlayAll(
-      world, wires, calls.size() * static_cast<size_t>(points),
-      [&](Yard& yard, size_t job) {
-        const Call& call = calls[job % calls.size()];
-        const int number = static_cast<int>(job % calls.size());
-        const int point = static_cast<int>(job / calls.size());
-        const int victim = (number + point) % world;
-        const int last = yard.CountSteps(call, victim) - 1;
-        const bool connected = (number + point / world + point) % 2 == 0;
-        yard.Play({&call, fault, victim, last * point / (points - 1), connected});
-      },
+      world, wires, cases.size(),
+      [&](Yard& yard, size_t job) { struck[job] = yard.Play(cases[job]); },
       fault == Fault::kKilled ? kAtOnce : 3 * kAtOnce);
+  for (size_t i = 0; i < cases.size(); ++i) {
+    if (!cases[i].phase.empty()) {
+      EXPECT_EQ(struck[i], cases[i].phase) << cases[i].Name(-1);
+    }
+  }
 }
 
 class FaultsTest : public ::testing::TestWithParam<Wires> {};
@@ -339,6 +386,10 @@ TEST(UnevenStopTest, ARankThatIsStoppedIsNamedInEveryPhaseOfEveryAlgorithm) {
   ExpectNamed(5, Wires::kTcp, Fault::kStopped, kPoints);
 }
 
+TEST(UnevenCutOffTest, ARankThatIsCutOffIsNamedInEveryPhaseOfEveryAlgorithm) {
+  ExpectNamed(5, Wires::kTcp, Fault::kCutOff, kPoints);
+}
+
 // It is late by 0.6 of what it may be, and the rest is as much as a busy machine may take besides.
 TEST_P(FaultsTest, ARankThatIsSlowIsWaitedForAndNotBlamed) {
   constexpr milliseconds kTimeout = testing::kImpatience * 5 / 2;
@@ -359,7 +410,7 @@ TEST_P(FaultsTest, AConnectionMayBreakAtAnyByte) {
   PlayAll(kCallWorld, GetParam(), calls.size(), [&](Yard& yard, size_t job) {
     std::mt19937 random(seed + static_cast<unsigned>(job));
     for (int victim = 0; victim < kCallWorld; ++victim) {
-      yard.CountSteps(calls[job], victim);
+      yard.PhasesOf(calls[job], victim);
       const uint64_t all = yard.bytes();
       yard.PlayResetAfter(calls[job], victim, random() % (all + 1));
     }

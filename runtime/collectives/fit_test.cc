@@ -104,7 +104,7 @@ TEST(FitTest, TakesAsManyTurnsOnEveryRankWhereOnlySomeFindSlowLinks) {
     const std::function<void()> slow = [&] {
       const auto until = steady_clock::now() + kPerStep;
       while (steady_clock::now() < until) continue;
-      wire.at = wire.steps;
+      wire.at = wire.counted;
       wire.trip = slow;
     };
     wire.armed = true;

@@ -4,6 +4,7 @@
 // reads everybody's, and reduces, or makes every operation there is, until it fails; each line that
 // it prints is read here with a deadline. Where the moment counts, what reaches or leaves the
 // victim goes through a relay of this process, which counts it.
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdio>
@@ -51,9 +52,9 @@ constexpr milliseconds kOperationTimeout = testing::kImpatience;
 constexpr milliseconds kSlack{10000};  // for a busy machine
 // A sanitizer takes long to start a program, and ranks have no longer to connect for it.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr int kBeginningsAtOnce = 2;
+constexpr int kRoundsAtOnce = 2;
 #else
-constexpr int kBeginningsAtOnce = 4;
+constexpr int kRoundsAtOnce = 4;
 #endif
 
 // A child process with pipes to its standard input and output.
@@ -122,27 +123,34 @@ class Child {
   UniqueFd out_;
 };
 
-// All operations one after another, again and again, once every pair is connected; with `asks`
-// when it is told to.
-int RunAnyOperation(Communicator& comm, bool asks) {
+// These one after another, again and again, once every pair is connected; with `asks` when it is
+// told to.
+int RunCalls(Communicator& comm, const std::vector<testing::Call>& calls, bool asks) {
   const std::vector<size_t> ones(kWorld, 1);
   std::vector<float> all(kWorld);
   if (comm.AllToAll(std::vector<float>(kWorld), ones, all, ones, "meet").ok())
     std::cout << "connected" << std::endl;
   std::string word;
   if (asks) std::getline(std::cin, word);
-  const std::vector<testing::Call> calls = testing::AllCalls();
+  const size_t enough = calls.size() + 8;
   for (size_t step = 0;; ++step) {
     const absl::Status status = calls[step % calls.size()].run(comm);
     if (!status.ok()) {
       std::cout << "failed " << comm.suspect() << " " << Message(status) << std::endl;
       return 0;
     }
-    if (step == calls.size()) std::cout << "running" << std::endl;
+    if (step == enough) std::cout << "running" << std::endl;
   }
 }
 
-// The body of a rank's process.
+// The calls of that name, or all where there is none.
+std::vector<testing::Call> CallsOf(const std::string& name) {
+  std::vector<testing::Call> calls = testing::AllCalls();
+  const auto named = std::ranges::find(calls, name, &testing::Call::name);
+  return named == calls.end() ? calls : std::vector{*named};
+}
+
+// The body of a rank's process, whose mode is "ring", "ordered", "any", "connect" or a call's name.
 int RunRank(const std::string& mode, testing::Wires wires, int rank) {
   const auto listener = tcp::Listener::Open(testing::LoopbackAddress(rank));
   RM_CHECK(listener.ok(), "cannot listen");
@@ -161,9 +169,11 @@ int RunRank(const std::string& mode, testing::Wires wires, int rank) {
     std::getline(std::cin, address);
     options.members.push_back({address, fmt::format("uid-{}", r)});
   }
+  const std::vector<testing::Call> calls = CallsOf(mode);
+  if (calls.size() == 1) options.algorithm = calls.front().algorithm;
   const auto comm = Communicator::Create(options, **listener);
   RM_CHECK(comm.ok(), "cannot open the round");
-  if (mode == "any" || mode == "connect") return RunAnyOperation(**comm, mode == "connect");
+  if (mode != "ring" && mode != "ordered") return RunCalls(**comm, calls, mode == "connect");
   const std::vector<float> in(200'000, 1.0f);
   std::vector<float> out(in.size());
   OrderedSum<float> sum(kWorld, in.size());
@@ -180,14 +190,40 @@ int RunRank(const std::string& mode, testing::Wires wires, int rank) {
   }
 }
 
-std::vector<std::unique_ptr<Child>> StartRanks(const std::string& mode, testing::Wires wires) {
-  std::vector<std::unique_ptr<Child>> ranks;
+using Ranks = std::vector<std::unique_ptr<Child>>;
+
+Ranks StartRanks(const std::string& mode, testing::Wires wires) {
+  Ranks ranks;
   for (int rank = 0; rank < kWorld; ++rank) {
     ranks.push_back(std::make_unique<Child>(
         std::vector<std::string>{"multiproc", "--rank", mode,
                                  std::to_string(static_cast<int>(wires)), std::to_string(rank)}));
   }
   return ranks;
+}
+
+// The same, until all have done some operations.
+Ranks RunRanks(const std::string& mode, testing::Wires wires) {
+  Ranks ranks = StartRanks(mode, wires);
+  std::string addresses;
+  for (const auto& rank : ranks) addresses += rank->ReadLine() + "\n";
+  for (const auto& rank : ranks) rank->Write(addresses);
+  for (const auto& rank : ranks)
+    EXPECT_EQ(rank->ReadUntil("running", testing::kPatience), "running") << mode;
+  return ranks;
+}
+
+void ExpectSurvivorsName(const Ranks& ranks, int victim, milliseconds within,
+                         const std::string& operation) {
+  const auto start = steady_clock::now();
+  for (int rank = 0; rank < kWorld; ++rank) {
+    if (rank == victim) continue;
+    const std::string line = ranks[rank]->ReadUntil("failed", testing::kPatience);
+    EXPECT_THAT(line, StartsWith(fmt::format("failed {} ", victim))) << "rank " << rank;
+    EXPECT_THAT(line, HasSubstr(fmt::format("rank {} (", victim)));
+    EXPECT_THAT(line, HasSubstr(operation));
+  }
+  EXPECT_LT(steady_clock::now() - start, within);
 }
 
 // What was there before: other programs of this machine may share memory of the same kind.
@@ -202,30 +238,13 @@ std::set<std::string> SharedMemoryFiles() {
 
 class MultiprocTest : public ::testing::TestWithParam<std::tuple<const char*, testing::Wires>> {
  protected:
-  void SetUp() override {
-    ranks_ = StartRanks(std::get<0>(GetParam()), std::get<1>(GetParam()));
-    std::string addresses;
-    for (const auto& rank : ranks_) addresses += rank->ReadLine() + "\n";
-    for (const auto& rank : ranks_) rank->Write(addresses);
-    for (const auto& rank : ranks_)
-      ASSERT_EQ(rank->ReadUntil("running", testing::kPatience), "running");
-  }
-
   void ExpectSurvivorsName(int victim, milliseconds within) {
-    const auto start = steady_clock::now();
-    for (int rank = 0; rank < kWorld; ++rank) {
-      if (rank == victim) continue;
-      const std::string line = ranks_[rank]->ReadUntil("failed", testing::kPatience);
-      EXPECT_THAT(line, StartsWith(fmt::format("failed {} ", victim))) << "rank " << rank;
-      EXPECT_THAT(line, HasSubstr(fmt::format("rank {} (", victim)));
-      EXPECT_THAT(line, HasSubstr(std::string(std::get<0>(GetParam())) == "any" ? "(in operation "
-                                                                                : "gradient"));
-    }
-    EXPECT_LT(steady_clock::now() - start, within);
+    const bool any = std::string(std::get<0>(GetParam())) == "any";
+    collectives::ExpectSurvivorsName(ranks_, victim, within, any ? "(in operation " : "gradient");
   }
 
   const std::set<std::string> before_ = SharedMemoryFiles();
-  std::vector<std::unique_ptr<Child>> ranks_;
+  const Ranks ranks_ = RunRanks(std::get<0>(GetParam()), std::get<1>(GetParam()));
 };
 
 INSTANTIATE_TEST_SUITE_P(Schedules, MultiprocTest,
@@ -261,6 +280,37 @@ TEST_P(MultiprocTest, AStoppedRankThatGoesOnLearnsThatTheRoundIsOver) {
   ExpectSurvivorsName(1, kOperationTimeout + kSlack);
   ranks_[1]->Signal(SIGCONT);
   EXPECT_THAT(ranks_[1]->ReadUntil("failed", testing::kPatience), StartsWith("failed "));
+}
+
+// Operations follow one another without a pause, so wherever the signal comes, it is in the middle
+// of one.
+class AlgorithmsTest : public ::testing::TestWithParam<testing::Wires> {
+ protected:
+  void SignalInEach(int signal, milliseconds within) {
+    const std::vector<testing::Call> calls = testing::AllCalls();
+    std::atomic<size_t> next = 0;
+    // Who is stopped is mostly waited for.
+    testing::RunThreads(signal == SIGSTOP ? 3 * kRoundsAtOnce : kRoundsAtOnce, [&](int) {
+      for (size_t i = next++; i < calls.size(); i = next++) {
+        SCOPED_TRACE(calls[i].name);
+        const int victim = static_cast<int>(i) % kWorld;
+        const Ranks ranks = RunRanks(calls[i].name, GetParam());
+        ranks[static_cast<size_t>(victim)]->Signal(signal);
+        ExpectSurvivorsName(ranks, victim, within, "(in operation ");
+      }
+    });
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Wires, AlgorithmsTest,
+                         ::testing::Values(testing::Wires::kShared, testing::Wires::kTcp),
+                         [](const auto& info) { return testing::NameOf(info.param); });
+
+TEST_P(AlgorithmsTest, AKilledRankIsNamedByAllSurvivorsInEach) {
+  SignalInEach(SIGKILL, kSlack);
+}
+
+TEST_P(AlgorithmsTest, AStoppedRankIsNamedByAllSurvivorsInEach) {
+  SignalInEach(SIGSTOP, kOperationTimeout + kSlack);
 }
 
 // A round that begins, and the relay around one of its ranks.
@@ -324,7 +374,7 @@ class Beginning {
 
   const int victim_;
   testing::Relay relay_;
-  std::vector<std::unique_ptr<Child>> ranks_;
+  Ranks ranks_;
   std::vector<std::string> addresses_;
   std::vector<std::string> doors_;
 };
@@ -338,7 +388,7 @@ INSTANTIATE_TEST_SUITE_P(Wires, BeginningTest,
 TEST_P(BeginningTest, ARankThatIsStoppedWhileRanksConnectIsNamedByAllSurvivors) {
   constexpr int kMoments = 8;
   std::atomic<int> next = 0;
-  testing::RunThreads(kBeginningsAtOnce, [&](int) {
+  testing::RunThreads(kRoundsAtOnce, [&](int) {
     for (int moment = next++; moment < kMoments; moment = next++) {
       const int victim = moment % kWorld;
       const uint64_t all = Beginning(GetParam(), victim).CountBytes();

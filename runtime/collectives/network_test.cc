@@ -183,7 +183,7 @@ int CountSteps(Hosts& hosts, const Call& call, int victim) {
         EXPECT_TRUE(call.run(comm).ok()) << call.name << ": " << comm.status();
       },
       victim, &wire);
-  return wire.steps;
+  return wire.counted;
 }
 
 // The victim's link goes down at that step of its, and comes back when all have failed.

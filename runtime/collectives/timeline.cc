@@ -14,7 +14,7 @@ namespace {
 constexpr size_t kWriteBytes = 64 * 1024;
 constexpr std::chrono::seconds kWritePeriod{1};
 
-thread_local const TimelineTrack* this_threads_track = nullptr;
+thread_local TimelineTrack* this_threads_track = nullptr;
 
 std::chrono::microseconds Microseconds(std::chrono::nanoseconds duration) {
   return std::chrono::duration_cast<std::chrono::microseconds>(duration);
@@ -152,12 +152,19 @@ TimelineTrack::~TimelineTrack() {
   this_threads_track = outer_;
 }
 
+std::string_view TimelineTrack::CurrentPhase() {
+  return this_threads_track == nullptr ? "" : this_threads_track->phase_;
+}
+
 Phase::Phase(const char* name) : track_(this_threads_track), name_(name) {
-  if (track_ != nullptr) begin_ = std::chrono::steady_clock::now();
+  if (track_ == nullptr) return;
+  outer_ = std::exchange(track_->phase_, name_);
+  begin_ = std::chrono::steady_clock::now();
 }
 
 Phase::~Phase() {
   if (track_ == nullptr) return;
+  track_->phase_ = outer_;
   track_->timeline_->Add(track_->track_, name_, begin_, std::chrono::steady_clock::now());
 }
 

@@ -104,11 +104,16 @@ class TimelineTrack {
   TimelineTrack(const TimelineTrack&) = delete;
   TimelineTrack& operator=(const TimelineTrack&) = delete;
 
+  // The innermost phase of this thread's track, for who wants to know where an algorithm is; empty
+  // where there is none.
+  static std::string_view CurrentPhase();
+
  private:
   friend class Phase;
   Timeline* const timeline_;
   const std::string_view track_;
-  const TimelineTrack* const outer_;
+  TimelineTrack* const outer_;
+  const char* phase_ = "";
 };
 
 // A phase of this thread's track, as long as it lives. `name` outlives it.
@@ -120,8 +125,9 @@ class Phase {
   Phase& operator=(const Phase&) = delete;
 
  private:
-  const TimelineTrack* const track_;
+  TimelineTrack* const track_;
   const char* const name_;
+  const char* outer_ = nullptr;
   Timeline::Time begin_;
 };
 

@@ -17,6 +17,7 @@
 #include "runtime/graph/executor.h"
 #include "runtime/graph/plan.h"
 #include "runtime/graph/testing/compiled_case.h"
+#include "runtime/kernels/vector/split_product.h"
 
 namespace ringmaster::graph {
 namespace {
@@ -118,6 +119,7 @@ TEST(KernelAllocationTest, OfTheFastestKernelsOnlyOneDnnsAllocate) {
   if (!__builtin_cpu_supports("avx2")) GTEST_SKIP() << "the vector kernels need AVX2";
   EXPECT_THAT(ran, ::testing::IsSupersetOf({"reference", "vector/avx2", "vector/winograd"}));
   EXPECT_EQ(ran.contains("vector/direct"), __builtin_cpu_supports("avx512f") != 0);
+  EXPECT_EQ(ran.contains("vector/amx"), kernels::vector::SplitProduct::Runs());
 }
 
 // It makes them in each call, of the arguments that it is handed as a list, and what its parallel

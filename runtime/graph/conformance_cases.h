@@ -58,6 +58,9 @@ class CaseBuilder {
 struct Case {
   std::string name;
   ValueId (*build)(CaseBuilder& b);
+  // Takes so long in double that it is differentiated numerically in few places: what is worth a
+  // kernel for large products alone.
+  bool is_large = false;
 };
 
 // How many samples (extents of the first axis) the cases that draw random numbers have.

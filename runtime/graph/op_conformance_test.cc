@@ -6,12 +6,14 @@
 #include <set>
 #include <string_view>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "common/status.h"
 #include "runtime/graph/conformance_cases.h"
 #include "runtime/graph/op_definition.h"
 #include "runtime/graph/testing/compiled_case.h"
+#include "runtime/kernels/vector/split_product.h"
 
 namespace ringmaster::graph {
 
@@ -134,6 +136,22 @@ TEST(OpCoverageTest, EveryOpAndEveryFastKernelIsReachedByACase) {
       }
     }
   }
+}
+
+TEST(OpCoverageTest, EveryOpThatAMatrixUnitMultipliesForIsReachedThereByACase) {
+  if (!kernels::vector::SplitProduct::Runs()) GTEST_SKIP() << "this processor has no matrix unit";
+  std::set<std::string> reached;
+  for (const Case& c : ConformanceCases()) {
+    if (!c.is_large) continue;
+    CompiledCase compiled(c, DType::kF32, {});
+    graph::Profile profile;
+    compiled.executor().SetProfile(&profile);
+    for (const OpProfile& op : profile.ops) {
+      if (op.implementation == "vector/amx") reached.insert(op.op);
+    }
+  }
+  EXPECT_THAT(reached, ::testing::ElementsAre("conv2d", "conv2d_grad_input", "conv2d_grad_weight",
+                                              "linear", "linear_gelu", "matmul"));
 }
 
 // These have the reference kernel alone: they copy or fill memory, at its speed, or compute a few

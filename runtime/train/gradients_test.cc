@@ -1,5 +1,6 @@
 // How gradients travel: every method of spec.trainer.gradients trains, those that promise the same
 // bits at every world size keep them, and where buckets end changes none.
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -159,7 +160,7 @@ TEST(BucketsTest, KeepTheBitsOfAWorkerThatIsAloneWithOneShard) {
 
 struct Phase {
   std::string track, name;
-  double begin;
+  double begin, end;
 };
 
 // Of a timeline, in the order of the file.
@@ -168,7 +169,9 @@ std::vector<Phase> Read(const std::filesystem::path& path) {
   std::vector<Phase> phases;
   for (const auto& event : nlohmann::json::parse(ReadFile(path).value())) {
     if (event["name"] == "thread_name") tracks[event["tid"]] = event["args"]["name"];
-    if (event["ph"] == "X") phases.push_back({tracks[event["tid"]], event["name"], event["ts"]});
+    if (event["ph"] != "X") continue;
+    const double begin = event["ts"], duration = event["dur"];
+    phases.push_back({tracks[event["tid"]], event["name"], begin, begin + duration});
   }
   return phases;
 }
@@ -220,6 +223,23 @@ TEST(TimelineTest, ShowsThatBucketsAreSummedFromTheLastLayerToTheFirst) {
   EXPECT_THAT(buckets.front(), HasSubstr("fc2.bias"));
   EXPECT_THAT(buckets[buckets.size() - 2], HasSubstr("conv1.weight"));
   EXPECT_EQ(buckets.back(), "statistics, loss and flags");
+}
+
+TEST(TimelineTest, ShowsThatBucketsAreSummedWhileBackwardGoesOn) {
+  DigitsJob job;
+  job.config.trainer.gradients.bucket_bytes = kSmallBucket;
+  job.config.trainer.gradients.timeline = true;
+  Train(job, 2);
+  const auto phases = Read(job.checkpoints() / "timeline" / "0.json");
+  const auto is_under_way = [&](double time) {
+    return std::ranges::any_of(phases, [time](const Phase& phase) {
+      return phase.name == "compute" && phase.begin < time && time < phase.end;
+    });
+  };
+  // In one step or another: a busy machine may run the other thread when this one is done.
+  EXPECT_TRUE(std::ranges::any_of(phases, [&](const Phase& phase) {
+    return phase.name == "reduce" && is_under_way(phase.begin);
+  }));
 }
 
 TEST(TimelineTest, AFolderThatCannotBeMadeCostsNoTraining) {

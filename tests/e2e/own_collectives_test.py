@@ -10,6 +10,24 @@ from ringmaster_run import main, wait_until
 KEY = "0123456789abcdef"
 
 
+# In the place of the example's sum: the same by other means.
+PARTS = """
+  std::vector<float> sum(numbers.size());
+  ringmaster::collectives::JoinGroup joining(*group);
+  RM_RETURN_IF_ERROR(joining.Allreduce(Reduction::kSum, numbers, sum, "numbers").status());
+  RM_RETURN_IF_ERROR(joining.Join().status());
+  ringmaster::collectives::OneBitSum bits(numbers.size());
+  RM_RETURN_IF_ERROR(bits.Reduce(*group, numbers, sum, "bits"));
+  ringmaster::collectives::Adasum adaptive(group->world(), numbers.size(), {0});
+  RM_RETURN_IF_ERROR(adaptive.Add(group->rank(), numbers));
+  RM_RETURN_IF_ERROR(adaptive.Reduce(*group, sum, "adaptive"));
+  ringmaster::collectives::TopKSum all(numbers.size(), 1);
+  RM_RETURN_IF_ERROR(all.Reduce(*group, numbers, sum, "largest"));
+  numbers = sum;
+"""
+HEADERS = ("compression/one_bit", "compression/top_k", "training/adasum", "training/join_group")
+
+
 def free_addresses(count):
     """Whose ports were free a moment ago, all of them at once."""
     sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
@@ -38,6 +56,18 @@ class OwnCollectives(OwnProjectTest):
         self.addCleanup(process.kill)
         return process
 
+    def test_what_a_trainer_does_to_gradients_can_be_had_alone(self):
+        source = self.project / "sum.cc"
+        text = source.read_text()
+        plain = '  RM_RETURN_IF_ERROR(group->Allreduce(Reduction::kSum, numbers, numbers, "numbers"));\n'
+        self.assertIn(plain, text)
+        includes = "".join(f"#include <ringmaster/collectives/{name}.h>\n" for name in HEADERS)
+        source.write_text(includes + text.replace(plain, PARTS))
+        self.build()
+        addresses = free_addresses(2)
+        for rank, process in enumerate([self.start(rank, addresses) for rank in range(2)]):
+            self.assertEqual(self.end_of(process), (0, f"rank {rank} of 2: 3\n"))
+
     def end_of(self, process):
         """(exit code, what it wrote)"""
         text = process.communicate(timeout=60)[0]
@@ -50,6 +80,7 @@ class OwnCollectives(OwnProjectTest):
         for rank, process in enumerate(ranks):
             self.assertEqual(self.end_of(process), (0, f"rank {rank} of 3: 6\n"))
         self.check_a_rank_that_stops()
+        self.check_an_address_that_is_taken()
         self.check_another_key()
         self.check_what_it_refuses()
 
@@ -62,6 +93,13 @@ class OwnCollectives(OwnProjectTest):
         code, text = self.end_of(self.start(0, addresses))
         self.assertEqual(code, 1)
         self.assertRegex(text, rf"rank 1 \({addresses[1]}")
+
+    def check_an_address_that_is_taken(self):
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            address = f"127.0.0.1:{taken.getsockname()[1]}"
+            code, text = self.end_of(self.start(0, [address, *free_addresses(1)]))
+        self.assertEqual(code, 1)
+        self.assertRegex(text, rf"{address}.*Address already in use")
 
     def check_another_key(self):
         addresses = free_addresses(2)

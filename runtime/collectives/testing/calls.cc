@@ -98,18 +98,19 @@ NodeMap NodesOf(int world) {
   }
   return NodeMap(machines);
 }
-Method TwoLevels(const NodeMap& nodes) {
-  return {Algorithm::kTwoLevel, Algorithm::kDoubling, kCallSegmentBytes, &nodes};
+Method TwoLevels(const NodeMap& nodes, Algorithm between = Algorithm::kDoubling) {
+  return {Algorithm::kTwoLevel, between, kCallSegmentBytes, &nodes};
 }
 
-absl::Status TwoLevelAllreduce(Communicator& comm, const std::string& name) {
+absl::Status TwoLevelAllreduce(Communicator& comm, const std::string& name, Algorithm between) {
   Operation operation;
   operation.kind = OperationKind::kAllreduce;
   operation.name = name;
   const NodeMap nodes = NodesOf(comm.world());
   Numbers data = Values(comm.rank());
   const absl::Status status = comm.Run(operation, [&](Transport& transport) {
-    return collectives::Allreduce(transport, TwoLevels(nodes), Reduction::kSum, data, data);
+    return collectives::Allreduce(transport, TwoLevels(nodes, between), Reduction::kSum, data,
+                                  data);
   });
   return Expect(status, data, SumOf(Everybody(comm.world())));
 }
@@ -143,6 +144,15 @@ absl::Status OrderedReduce(Communicator& comm, const std::string& name) {
   RM_RETURN_IF_ERROR(sum.Add(comm.rank(), Values(comm.rank())));
   Numbers out(kCount);
   return Expect(sum.Reduce(comm, out, name), out, SumOf(Everybody(comm.world())));
+}
+
+// One shard less than ranks, so that the last has none and the ranges are not the tree's.
+absl::Status OrderedReduceOfIdle(Communicator& comm, const std::string& name) {
+  const int shards = comm.world() - 1;
+  OrderedSum<float> sum(shards, kCount);
+  if (comm.rank() < shards) RM_RETURN_IF_ERROR(sum.Add(comm.rank(), Values(comm.rank())));
+  Numbers out(kCount);
+  return Expect(sum.Reduce(comm, out, name), out, SumOf(Everybody(shards)));
 }
 
 absl::Status ReduceScatter(Communicator& comm, const std::string& name) {
@@ -301,7 +311,13 @@ std::vector<Call> AllCalls() {
   add_all("reduce", OperationKind::kReduce, Reduce);
   add_all("broadcast", OperationKind::kBroadcast, Broadcast);
   add_all("ordered sum", OperationKind::kOrderedSum, OrderedReduce);
-  add("allreduce by two levels", Algorithm::kTwoLevel, TwoLevelAllreduce);
+  add_all("ordered sum of the busy", OperationKind::kOrderedSum, OrderedReduceOfIdle);
+  for (const Algorithm between :
+       {Algorithm::kDoubling, Algorithm::kHalvingDoubling, Algorithm::kRing}) {
+    const std::string name = fmt::format("allreduce by two levels and {}", NameOf(between));
+    calls.push_back({name, "", Algorithm::kTwoLevel,
+                     [=](Communicator& comm) { return TwoLevelAllreduce(comm, name, between); }});
+  }
   add("broadcast by two levels", Algorithm::kTwoLevel, TwoLevelBroadcast);
   add("reduce-scatter", Algorithm::kAuto, ReduceScatter);
   add("allgather", Algorithm::kAuto, Allgather);

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "runtime/collectives/timeline.h"
 #include "runtime/collectives/transport/tcp/tcp_transport.h"
 
 namespace ringmaster::collectives::testing {
@@ -72,7 +73,12 @@ class TrippedTransport final : public Transport {
 }  // namespace
 
 void Tripwire::Step() {
-  if (armed && steps++ == at) std::exchange(trip, nullptr)();
+  if (!armed) return;
+  const std::string_view now = phases.emplace_back(TimelineTrack::CurrentPhase());
+  if (!phase.empty() && phase != now) return;
+  if (counted++ != at) return;
+  tripped_in = now;
+  std::exchange(trip, nullptr)();
 }
 
 void Tripwire::Abort(const std::string& why) {

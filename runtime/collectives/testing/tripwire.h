@@ -14,7 +14,10 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "runtime/collectives/communicator.h"
 #include "runtime/collectives/transport/transport.h"
@@ -23,10 +26,14 @@ namespace ringmaster::collectives::testing {
 
 struct Tripwire {
   bool armed = false;
-  int at = -1;    // the step; -1: none
-  int steps = 0;  // so far, while armed
+  int at = -1;          // the step; -1: none
+  std::string phase{};  // of the thread's timeline, whose steps alone count; empty: all do
+  // In which phase each step was, so far, while armed; and the one that tripped.
+  std::vector<std::string_view> phases;
+  std::optional<std::string_view> tripped_in;
   std::function<void()> trip;
   Transport* transport = nullptr;  // of the rank, below the wire
+  int counted = 0;                 // steps so far
 
   void Step();
   // The rank's operation ends with this, as if by itself.

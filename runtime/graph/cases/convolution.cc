@@ -75,6 +75,10 @@ ValueId ConvOfReluOverTiles(CaseBuilder& b) {
                            {.padding = {1, 1}, .groups = 8});
   return Conv2d(g, Relu(g, x), b.Var({16, 64, 3, 3}), ValueId{}, kSame3);
 }
+// Enough for a matrix unit, forward and both gradients.
+ValueId ConvPointwiseLarge(CaseBuilder& b) {
+  return Conv2d(b.graph(), b.Var({6, 128, 8, 8}), b.Var({128, 128, 1, 1}), b.Var({128}));
+}
 
 }  // namespace
 
@@ -98,6 +102,7 @@ std::vector<Case> ConvolutionCases() {
       {"ConvWithoutBiasThenRelu", ConvWithoutBiasThenRelu},
       {"ConvOverTiles", ConvOverTiles},
       {"ConvOfReluOverTiles", ConvOfReluOverTiles},
+      {"Conv2dPointwiseLarge", ConvPointwiseLarge, true},
   };
 }
 

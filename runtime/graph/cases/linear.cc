@@ -68,6 +68,16 @@ ValueId LinearWideThenGelu(CaseBuilder& b) {
 ValueId LinearWithoutBiasThenGelu(CaseBuilder& b) {
   return Gelu(b.graph(), LinearWithoutBias(b));
 }
+// Enough for a matrix unit, forward and both gradients.
+ValueId LinearLarge(CaseBuilder& b) {
+  return Linear(b.graph(), b.Var({130, 256}), b.Var({192, 256}), b.Var({192}));
+}
+ValueId LinearLargeThenGelu(CaseBuilder& b) {
+  return Gelu(b.graph(), LinearLarge(b));
+}
+ValueId MatMulLarge(CaseBuilder& b) {
+  return MatMul(b.graph(), b.Var({160, 192}), b.Var({160, 224}), true, false);
+}
 
 }  // namespace
 
@@ -94,6 +104,9 @@ std::vector<Case> LinearCases() {
       {"LinearThenGelu", LinearThenGelu},
       {"LinearWideThenGelu", LinearWideThenGelu},
       {"LinearWithoutBiasThenGelu", LinearWithoutBiasThenGelu},
+      {"LinearLarge", LinearLarge, true},
+      {"LinearLargeThenGelu", LinearLargeThenGelu, true},
+      {"MatMulLarge", MatMulLarge, true},
   };
 }
 
