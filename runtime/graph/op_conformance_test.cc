@@ -28,10 +28,12 @@ using tensor::Tensor;
 
 class OpConformanceTest : public ::testing::TestWithParam<Case> {};
 
-void ExpectNear(CompiledCase& expected, CompiledCase& got) {
+void ExpectNear(const Case& c, CompiledCase& expected, CompiledCase& got) {
   expected.Run();
   got.Run();
   for (const std::string& name : expected.OutputNames()) {
+    // A sum over all elements of y, which for many of either sign says little.
+    if (name == "loss" && c.is_large) continue;
     const Tensor e = expected.Output(name), g = got.Output(name);
     double largest = 1.0;
     for (int64_t i = 0; i < e.elements(); ++i)
@@ -48,7 +50,7 @@ TEST_P(OpConformanceTest, EveryKernelAgreesWithTheReferenceInDouble) {
   for (const Selection selection :
        {Selection::kReference, Selection::kOneDnn, Selection::kFastest}) {
     CompiledCase c(GetParam(), DType::kF32, {.kernels = selection});
-    ExpectNear(reference, c);
+    ExpectNear(GetParam(), reference, c);
   }
 }
 
@@ -57,7 +59,7 @@ TEST_P(OpConformanceTest, EveryLayoutAgreesWithTheReferenceInDouble) {
   for (const tensor::Layout images :
        {tensor::Layout::kRowMajor, tensor::Layout::kBlocks8, tensor::Layout::kBlocks16}) {
     CompiledCase c(GetParam(), DType::kF32, {.images = images});
-    ExpectNear(reference, c);
+    ExpectNear(GetParam(), reference, c);
   }
 }
 
@@ -147,7 +149,7 @@ TEST(OpCoverageTest, EveryOpThatAMatrixUnitMultipliesForIsReachedThereByACase) {
     graph::Profile profile;
     compiled.executor().SetProfile(&profile);
     for (const OpProfile& op : profile.ops) {
-      if (op.implementation == "vector/amx") reached.insert(op.op);
+      if (op.implementation.starts_with("vector/amx")) reached.insert(op.op);
     }
   }
   EXPECT_THAT(reached, ::testing::ElementsAre("conv2d", "conv2d_grad_input", "conv2d_grad_weight",

@@ -77,7 +77,7 @@ ValueId ConvOfReluOverTiles(CaseBuilder& b) {
 }
 // Enough for a matrix unit, forward and both gradients.
 ValueId ConvPointwiseLarge(CaseBuilder& b) {
-  return Conv2d(b.graph(), b.Var({6, 128, 8, 8}), b.Var({128, 128, 1, 1}), b.Var({128}));
+  return Conv2d(b.graph(), b.Var({2, 128, 12, 12}), b.Var({288, 128, 1, 1}), b.Var({288}));
 }
 
 }  // namespace
