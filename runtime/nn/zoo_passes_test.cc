@@ -141,7 +141,7 @@ bool PoolsWithoutNorm(const networks::Network& network) {
   return std::ranges::find(kThose, network.name) != kThose.end();
 }
 
-TEST_P(ZooPassesTest, LeaveEveryBitOfTenStepsAsItIs) {
+TEST_P(ZooPassesTest, ChangeNoBitOfTenStepsUnlessOneAddsInAnotherOrder) {
   const Model model = SmallModel(GetParam());
   Training with(model, {}), without(model, {.optimise = false});
   EXPECT_LE(with.executor().ImplementationNames().size(),

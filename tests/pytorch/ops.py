@@ -153,16 +153,18 @@ class Case:
         return tensor.double() if tensor.is_floating_point() else tensor
 
     def furthest(self):
-        """By output, the largest difference, as a share of the largest element, which counts as one at least."""
+        """By output, the largest difference, as a share of the largest element, which counts as one at least; of the loss, a sum, as a share of all its terms."""
         sources = {name: value.requires_grad_() for name, value in self.values.items() if "grad." + name in self.outputs}
         for place, node in enumerate(self.nodes):
             made = self.compute(place, node)
             self.values.update(zip(node["outputs"], made if isinstance(made, tuple) else [made]))
         y = self.values[self.metadata["y"]]
-        loss = (y.flatten() * self.values[self.metadata["weights"]].flatten()).sum()
+        terms = y.flatten() * self.values[self.metadata["weights"]].flatten()
+        loss = terms.sum()
         gradients = torch.autograd.grad(loss, list(sources.values()))
-        expected = {"y": y, "loss": loss} | {"grad." + name: gradient for name, gradient in zip(sources, gradients)}
-        return {name: self.distance(self.outputs[name], value) for name, value in expected.items()}
+        expected = {"y": y} | {"grad." + name: gradient for name, gradient in zip(sources, gradients)}
+        away = (self.outputs["loss"] - loss.detach()).abs().item() / max(1, terms.detach().abs().sum().item())
+        return {"loss": away} | {name: self.distance(self.outputs[name], value) for name, value in expected.items()}
 
     def compute(self, place, node):
         inputs = [self.values[name] for name in node["inputs"] if name is not None]
