@@ -321,7 +321,8 @@ std::vector<Case> CasesOf(const Call& call, int number, Fault fault, int points,
       if (!struck.insert(phase).second) continue;
       // In the middle: others may make it shorter.
       const auto middle = static_cast<int>(std::ranges::count(steps, phase) / 2);
-      cases.push_back({&call, fault, victim, middle, std::string(phase), cases.size() % 2 == 0});
+      const bool connected = (number + i + static_cast<int>(struck.size())) % 2 == 0;
+      cases.push_back({&call, fault, victim, middle, std::string(phase), connected});
     }
   }
   return cases;

@@ -58,8 +58,8 @@ class CaseBuilder {
 struct Case {
   std::string name;
   ValueId (*build)(CaseBuilder& b);
-  // Takes so long in double that it is differentiated numerically in few places: what is worth a
-  // kernel for large products alone.
+  // Large enough for a matrix unit. It takes so long in double that few of its gradients are
+  // checked numerically, and its loss has so many terms that it is not compared.
   bool is_large = false;
 };
 

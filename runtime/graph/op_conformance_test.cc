@@ -140,7 +140,7 @@ TEST(OpCoverageTest, EveryOpAndEveryFastKernelIsReachedByACase) {
   }
 }
 
-TEST(OpCoverageTest, EveryOpThatAMatrixUnitMultipliesForIsReachedThereByACase) {
+TEST(OpCoverageTest, TheMatrixUnitsKernelOfEachOpIsReachedByACase) {
   if (!kernels::vector::SplitProduct::Runs()) GTEST_SKIP() << "this processor has no matrix unit";
   std::set<std::string> reached;
   for (const Case& c : ConformanceCases()) {

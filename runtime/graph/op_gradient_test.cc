@@ -22,13 +22,13 @@ using tensor::Tensor;
 
 class OpGradientTest : public ::testing::TestWithParam<Case> {};
 
-// Of so many elements of the tensor at most, evenly spread.
-void CheckGradient(CompiledCase& c, CaseBuilder::Source& source, int64_t most_elements) {
+// Of about so many elements of the tensor, evenly spread.
+void CheckGradient(CompiledCase& c, CaseBuilder::Source& source, int64_t elements) {
   constexpr double kStep = 1e-5, kTolerance = 2e-7;
   const std::string name = c.GradientName(source.id);
   c.Run();
   const Tensor gradient = c.Output(name).Clone();
-  const int64_t n = gradient.elements(), stride = std::max<int64_t>(1, n / most_elements);
+  const int64_t n = gradient.elements(), stride = std::max<int64_t>(1, n / elements);
   for (int64_t i = 0; i < n; i += stride) {
     double& v = source.tensor.data<double>()[i];
     const double before = v;

@@ -1,4 +1,5 @@
-// What the graph's passes make of the networks that have names: the same bits, step by step.
+// What the graph's passes make of the networks that have names: the same bits, step by step, but
+// where one adds in another order.
 #include <algorithm>
 #include <array>
 #include <cmath>

@@ -193,7 +193,8 @@ TEST(TimelineTest, ShowsWhatBecameOfEachBucket) {
     EXPECT_GT(phases.size(), 5U);
     for (const auto& [track, names] : phases) {
       if (track == "step") {
-        EXPECT_THAT(names, UnorderedElementsAre("compute", "wait for gradients", "commit"));
+        EXPECT_THAT(names, UnorderedElementsAre("compute", "forward and backward",
+                                                "wait for gradients", "commit"));
       } else {
         EXPECT_THAT(names, IsSupersetOf({"fuse", "wait", "reduce", "ordered_sum"})) << track;
       }
@@ -233,7 +234,7 @@ TEST(TimelineTest, ShowsThatBucketsAreSummedWhileBackwardGoesOn) {
   const auto phases = Read(job.checkpoints() / "timeline" / "0.json");
   const auto is_under_way = [&](double time) {
     return std::ranges::any_of(phases, [time](const Phase& phase) {
-      return phase.name == "compute" && phase.begin < time && time < phase.end;
+      return phase.name == "forward and backward" && phase.begin < time && time < phase.end;
     });
   };
   // In one step or another: a busy machine may run the other thread when this one is done.

@@ -147,9 +147,11 @@ absl::Status StepRunner::ComputeShard(int shard, const std::function<StepFlags()
   };
   const GradientsReady early(add);
   const bool is_last = shard + 1 == sum_->owned().end;
-  RM_ASSIGN_OR_RETURN(
-      const StepVector<float> contribution,
-      context_.shards.Run(rows, samples_, positions_, is_last && !alone_ ? &early : nullptr));
+  const auto run = [&] {
+    const collectives::Phase phase("forward and backward");
+    return context_.shards.Run(rows, samples_, positions_, is_last && !alone_ ? &early : nullptr);
+  };
+  RM_ASSIGN_OR_RETURN(const StepVector<float> contribution, run());
   RM_RETURN_IF_ERROR(added);
   return Take(shard, contribution, wanted);
 }

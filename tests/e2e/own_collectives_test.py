@@ -10,14 +10,16 @@ from ringmaster_run import main, wait_until
 KEY = "0123456789abcdef"
 
 
-# In the place of the example's sum: the same by other means.
+# In the place of the example's sum: each of the others, of which Adasum's alone is no sum.
 PARTS = """
   std::vector<float> sum(numbers.size());
   ringmaster::collectives::JoinGroup joining(*group);
   RM_RETURN_IF_ERROR(joining.Allreduce(Reduction::kSum, numbers, sum, "numbers").status());
   RM_RETURN_IF_ERROR(joining.Join().status());
+  if (sum.back() != 3) return absl::InternalError("the joined sum is wrong");
   ringmaster::collectives::OneBitSum bits(numbers.size());
   RM_RETURN_IF_ERROR(bits.Reduce(*group, numbers, sum, "bits"));
+  if (sum.back() != 3) return absl::InternalError("the sum of single bits is wrong");
   ringmaster::collectives::Adasum adaptive(group->world(), numbers.size(), {0});
   RM_RETURN_IF_ERROR(adaptive.Add(group->rank(), numbers));
   RM_RETURN_IF_ERROR(adaptive.Reduce(*group, sum, "adaptive"));

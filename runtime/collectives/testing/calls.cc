@@ -146,8 +146,8 @@ absl::Status OrderedReduce(Communicator& comm, const std::string& name) {
   return Expect(sum.Reduce(comm, out, name), out, SumOf(Everybody(comm.world())));
 }
 
-// One shard less than ranks, so that the last has none and the ranges are not the tree's.
-absl::Status OrderedReduceOfIdle(Communicator& comm, const std::string& name) {
+// One shard less than ranks, so that the last has none and is served.
+absl::Status OrderedReduceOfBusy(Communicator& comm, const std::string& name) {
   const int shards = comm.world() - 1;
   OrderedSum<float> sum(shards, kCount);
   if (comm.rank() < shards) RM_RETURN_IF_ERROR(sum.Add(comm.rank(), Values(comm.rank())));
@@ -311,7 +311,7 @@ std::vector<Call> AllCalls() {
   add_all("reduce", OperationKind::kReduce, Reduce);
   add_all("broadcast", OperationKind::kBroadcast, Broadcast);
   add_all("ordered sum", OperationKind::kOrderedSum, OrderedReduce);
-  add_all("ordered sum of the busy", OperationKind::kOrderedSum, OrderedReduceOfIdle);
+  add_all("ordered sum of the busy", OperationKind::kOrderedSum, OrderedReduceOfBusy);
   for (const Algorithm between :
        {Algorithm::kDoubling, Algorithm::kHalvingDoubling, Algorithm::kRing}) {
     const std::string name = fmt::format("allreduce by two levels and {}", NameOf(between));
