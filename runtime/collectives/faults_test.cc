@@ -55,7 +55,7 @@ constexpr int kAtOnce = 6;  // cases
 #else
 constexpr int kAtOnce = 14;
 #endif
-constexpr int kPoints = 6;  // of what takes a time-out each
+constexpr int kPoints = 8;  // of what takes a time-out each
 
 enum class Fault { kKilled, kStopped, kCutOff };
 
@@ -357,7 +357,7 @@ INSTANTIATE_TEST_SUITE_P(Wires, FaultsTest,
                          [](const auto& wires) { return testing::NameOf(wires.param); });
 
 TEST_P(FaultsTest, ARankThatIsKilledIsNamedInEveryPhaseOfEveryAlgorithm) {
-  ExpectNamed(kCallWorld, GetParam(), Fault::kKilled, 8);
+  ExpectNamed(kCallWorld, GetParam(), Fault::kKilled, 12);
 }
 
 TEST_P(FaultsTest, ARankThatIsStoppedIsNamedInEveryPhaseOfEveryAlgorithm) {

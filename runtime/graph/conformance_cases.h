@@ -59,7 +59,7 @@ struct Case {
   std::string name;
   ValueId (*build)(CaseBuilder& b);
   // Large enough for a matrix unit. It takes so long in double that few of its gradients are
-  // checked numerically, and its loss has so many terms that it is not compared.
+  // checked numerically, and its loss has so many terms that it is compared beside these.
   bool is_large = false;
 };
 

@@ -183,13 +183,24 @@ std::map<std::string, std::set<std::string>> PhasesOf(const std::filesystem::pat
   return phases;
 }
 
-TEST(TimelineTest, ShowsWhatBecameOfEachBucket) {
-  DigitsJob job;
-  job.config.trainer.gradients.bucket_bytes = kSmallBucket;
-  job.config.trainer.gradients.timeline = true;
-  Train(job, 2);
+class TimelineTest : public ::testing::Test {
+ protected:
+  TimelineTest() {
+    job_.config.trainer.gradients.bucket_bytes = kSmallBucket;
+    job_.config.trainer.gradients.timeline = true;
+  }
+
+  std::filesystem::path FileOf(const char* worker) {
+    return job_.checkpoints() / "timeline" / worker;
+  }
+
+  DigitsJob job_;
+};
+
+TEST_F(TimelineTest, ShowsWhatBecameOfEachBucket) {
+  Train(job_, 2);
   for (const char* worker : {"0.json", "1.json"}) {
-    const auto phases = PhasesOf(job.checkpoints() / "timeline" / worker);
+    const auto phases = PhasesOf(FileOf(worker));
     EXPECT_GT(phases.size(), 5U);
     for (const auto& [track, names] : phases) {
       if (track == "step") {
@@ -214,24 +225,18 @@ std::vector<std::string> BucketsAsSummed(const std::filesystem::path& path) {
   return names;
 }
 
-TEST(TimelineTest, ShowsThatBucketsAreSummedFromTheLastLayerToTheFirst) {
-  DigitsJob job;
-  job.config.trainer.gradients.bucket_bytes = kSmallBucket;
-  job.config.trainer.gradients.timeline = true;
-  Train(job, 2);
-  const auto buckets = BucketsAsSummed(job.checkpoints() / "timeline" / "0.json");
+TEST_F(TimelineTest, ShowsThatBucketsAreSummedFromTheLastLayerToTheFirst) {
+  Train(job_, 2);
+  const auto buckets = BucketsAsSummed(FileOf("0.json"));
   ASSERT_GT(buckets.size(), 3U);
   EXPECT_THAT(buckets.front(), HasSubstr("fc2.bias"));
   EXPECT_THAT(buckets[buckets.size() - 2], HasSubstr("conv1.weight"));
   EXPECT_EQ(buckets.back(), "statistics, loss and flags");
 }
 
-TEST(TimelineTest, ShowsThatBucketsAreSummedWhileBackwardGoesOn) {
-  DigitsJob job;
-  job.config.trainer.gradients.bucket_bytes = kSmallBucket;
-  job.config.trainer.gradients.timeline = true;
-  Train(job, 2);
-  const auto phases = Read(job.checkpoints() / "timeline" / "0.json");
+TEST_F(TimelineTest, ShowsThatBucketsAreSummedWhileBackwardGoesOn) {
+  Train(job_, 2);
+  const auto phases = Read(FileOf("0.json"));
   const auto is_under_way = [&](double time) {
     return std::ranges::any_of(phases, [time](const Phase& phase) {
       return phase.name == "forward and backward" && phase.begin < time && time < phase.end;
@@ -243,12 +248,10 @@ TEST(TimelineTest, ShowsThatBucketsAreSummedWhileBackwardGoesOn) {
   }));
 }
 
-TEST(TimelineTest, AFolderThatCannotBeMadeCostsNoTraining) {
-  DigitsJob job;
-  job.config.trainer.gradients.timeline = true;
-  std::filesystem::create_directories(job.checkpoints());
-  std::ofstream(job.checkpoints() / "timeline") << "in the way";
-  Cluster cluster(job.config, job.options);
+TEST_F(TimelineTest, AFolderThatCannotBeMadeCostsNoTraining) {
+  std::filesystem::create_directories(job_.checkpoints());
+  std::ofstream(job_.checkpoints() / "timeline") << "in the way";
+  Cluster cluster(job_.config, job_.options);
   cluster.Start(1);
   cluster.Announce();
   EXPECT_EQ(cluster.WaitUntilFinished().steps, 13);
