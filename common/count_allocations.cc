@@ -2,40 +2,17 @@
 
 #include <atomic>
 #include <cerrno>
+#include <cstdint>
 #include <cstdlib>
 #include <new>
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define RINGMASTER_REPLACES_MALLOC 0
-#else
-#define RINGMASTER_REPLACES_MALLOC 1
-#endif
+#include <openssl/crypto.h>
+
+#include "common/check.h"
 
 namespace {
 
 std::atomic<int64_t> allocations{0};
-std::atomic<int64_t> mallocs{0};
-std::atomic<size_t> largest{0};
-
-void Count(size_t bytes) {
-  ++allocations;
-  if (bytes > largest) largest = bytes;
-}
-
-void* Allocate(size_t bytes) {
-  Count(bytes);
-  void* const p = std::malloc(bytes);
-  if (p == nullptr) throw std::bad_alloc();
-  return p;
-}
-
-void* AllocateAligned(size_t bytes, std::align_val_t alignment) {
-  Count(bytes);
-  const auto grid = static_cast<size_t>(alignment);
-  void* const p = std::aligned_alloc(grid, (bytes + grid - 1) / grid * grid);
-  if (p == nullptr) throw std::bad_alloc();
-  return p;
-}
 
 }  // namespace
 
@@ -45,15 +22,27 @@ int64_t CountAllocations() {
   return allocations;
 }
 
-int64_t CountMallocs() {
-  return RINGMASTER_REPLACES_MALLOC ? mallocs : allocations;
-}
-
-size_t TakeLargestAllocation() {
-  return largest.exchange(0);
-}
-
 }  // namespace ringmaster
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+namespace {
+
+void* Allocate(size_t bytes) {
+  ++allocations;
+  void* const p = std::malloc(bytes);
+  if (p == nullptr) throw std::bad_alloc();
+  return p;
+}
+
+void* AllocateAligned(size_t bytes, std::align_val_t alignment) {
+  ++allocations;
+  const auto grid = static_cast<size_t>(alignment);
+  void* const p = std::aligned_alloc(grid, (bytes + grid - 1) / grid * grid);
+  if (p == nullptr) throw std::bad_alloc();
+  return p;
+}
+
+}  // namespace
 
 void* operator new(size_t bytes) {
   return Allocate(bytes);
@@ -70,11 +59,11 @@ void* operator new[](size_t bytes, std::align_val_t alignment) {
 // std::stable_sort and its like ask this way; a new of one kind and a delete of another would not
 // match.
 void* operator new(size_t bytes, const std::nothrow_t&) noexcept {
-  Count(bytes);
+  ++allocations;
   return std::malloc(bytes);
 }
 void* operator new[](size_t bytes, const std::nothrow_t&) noexcept {
-  Count(bytes);
+  ++allocations;
   return std::malloc(bytes);
 }
 void operator delete(void* p) noexcept {
@@ -102,7 +91,13 @@ void operator delete[](void* p, size_t, std::align_val_t) noexcept {
   std::free(p);
 }
 
-#if RINGMASTER_REPLACES_MALLOC
+namespace ringmaster {
+
+void CountThoseOfOpenSsl(bool /*counted*/) {}
+
+}  // namespace ringmaster
+
+#else
 // glibc's functions under their other names, which stay where a program replaces them. What they
 // give goes back to glibc's own free.
 extern "C" {
@@ -113,27 +108,27 @@ void* __libc_realloc(void* memory, size_t bytes);
 void* __libc_memalign(size_t alignment, size_t bytes);
 
 void* malloc(size_t bytes) {
-  ++mallocs;
+  ++allocations;
   return __libc_malloc(bytes);
 }
 void* calloc(size_t count, size_t bytes) {
-  ++mallocs;
+  ++allocations;
   return __libc_calloc(count, bytes);
 }
 void* realloc(void* memory, size_t bytes) {
-  ++mallocs;
+  ++allocations;
   return __libc_realloc(memory, bytes);
 }
 void* memalign(size_t alignment, size_t bytes) {
-  ++mallocs;
+  ++allocations;
   return __libc_memalign(alignment, bytes);
 }
 void* aligned_alloc(size_t alignment, size_t bytes) {
-  ++mallocs;
+  ++allocations;
   return __libc_memalign(alignment, bytes);
 }
 int posix_memalign(void** memory, size_t alignment, size_t bytes) {
-  ++mallocs;
+  ++allocations;
   void* const taken = __libc_memalign(alignment, bytes);
   if (taken == nullptr) return ENOMEM;
   *memory = taken;
@@ -141,4 +136,32 @@ int posix_memalign(void** memory, size_t alignment, size_t bytes) {
 }
 
 }  // extern "C"
+
+namespace ringmaster {
+namespace {
+
+std::atomic<bool> openssls_count{true};
+
+void* AllocateForOpenSsl(size_t bytes, const char* /*file*/, int /*line*/) {
+  return openssls_count ? malloc(bytes) : __libc_malloc(bytes);
+}
+void* ReallocateForOpenSsl(void* memory, size_t bytes, const char* /*file*/, int /*line*/) {
+  return openssls_count ? realloc(memory, bytes) : __libc_realloc(memory, bytes);
+}
+void FreeForOpenSsl(void* memory, const char* /*file*/, int /*line*/) {
+  free(memory);
+}
+
+// It takes other functions only before it has allocated anything.
+const bool openssl_asks_us =
+    CRYPTO_set_mem_functions(AllocateForOpenSsl, ReallocateForOpenSsl, FreeForOpenSsl) == 1;
+
+}  // namespace
+
+void CountThoseOfOpenSsl(bool counted) {
+  RM_CHECK(openssl_asks_us, "OpenSSL has allocated something before");
+  openssls_count = counted;
+}
+
+}  // namespace ringmaster
 #endif

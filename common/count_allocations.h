@@ -1,22 +1,18 @@
-// Counts what a program allocates, on all threads, by replacing operator new and the C library's
-// malloc: for tests, each a program of its own.
+// Counts what a program allocates, on all threads, by replacing the C library's malloc: for tests,
+// each a program of its own.
 #ifndef RINGMASTER_COMMON_COUNT_ALLOCATIONS_H_
 #define RINGMASTER_COMMON_COUNT_ALLOCATIONS_H_
 
-#include <cstddef>
 #include <cstdint>
 
 namespace ringmaster {
 
-// Those of operator new so far.
+// Those of malloc and its like so far, with operator new's and vendors' libraries'. In a
+// sanitizer's build, which has a malloc of its own, only those of operator new.
 int64_t CountAllocations();
 
-// The same and all others, of malloc and its like, as vendors' libraries make them too. In a
-// sanitizer's build, which has a malloc of its own, only those of operator new.
-int64_t CountMallocs();
-
-// The bytes of the largest one since the last call.
-size_t TakeLargestAllocation();
+// Whether those of OpenSSL count, as at first they do. In a sanitizer's build none does.
+void CountThoseOfOpenSsl(bool counted);
 
 }  // namespace ringmaster
 

@@ -7,19 +7,21 @@
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
 #include <openssl/rand.h>
+#include <openssl/sha.h>
 
 #include "common/check.h"
 
 namespace ringmaster {
 
+// OpenSSL's older functions, whose state is a struct of the caller's: OpenSSL 3.0 takes memory for
+// each hash that EVP_DigestInit_ex begins, and a training step is to take none.
 struct Sha256::State {
-  EVP_MD_CTX* context = EVP_MD_CTX_new();
-  ~State() { EVP_MD_CTX_free(context); }
+  SHA256_CTX context;
+  bool finished = false;
 };
 
 Sha256::Sha256() : state_(std::make_unique<State>()) {
-  RM_CHECK(EVP_DigestInit_ex(state_->context, EVP_sha256(), nullptr) == 1,
-           "OpenSSL has no SHA-256");
+  Restart();
 }
 
 Sha256::~Sha256() = default;
@@ -27,8 +29,8 @@ Sha256::Sha256(Sha256&&) noexcept = default;
 Sha256& Sha256::operator=(Sha256&&) noexcept = default;
 
 void Sha256::Update(std::span<const std::byte> bytes) {
-  RM_CHECK(EVP_DigestUpdate(state_->context, bytes.data(), bytes.size()) == 1,
-           "SHA-256 update failed");
+  RM_CHECK(!state_->finished, "Sha256 updated after its end");
+  SHA256_Update(&state_->context, bytes.data(), bytes.size());
 }
 
 void Sha256::Update(std::string_view text) {
@@ -36,16 +38,16 @@ void Sha256::Update(std::string_view text) {
 }
 
 Sha256Digest Sha256::Finish() {
+  RM_CHECK(!state_->finished, "Sha256 finished twice");
+  state_->finished = true;
   Sha256Digest digest;
-  unsigned length = 0;
-  RM_CHECK(EVP_DigestFinal_ex(state_->context, digest.data(), &length) == 1,
-           "Sha256 finished twice");
+  SHA256_Final(digest.data(), &state_->context);
   return digest;
 }
 
 void Sha256::Restart() {
-  // Without a name of the algorithm OpenSSL does not look it up again.
-  RM_CHECK(EVP_DigestInit_ex(state_->context, nullptr, nullptr) == 1, "SHA-256 restart failed");
+  SHA256_Init(&state_->context);
+  state_->finished = false;
 }
 
 Sha256Digest Sha256Of(std::string_view text) {

@@ -25,6 +25,13 @@ namespace {
 // Of whose regions OpenMP's memory is part.
 constexpr int kThreads = 2;
 
+// Then operator new is the sanitizer's, and oneDNN's tables lie in its heap.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kSanitized = true;
+#else
+constexpr bool kSanitized = false;
+#endif
+
 // The cases that are whole networks, and one whose kernels these do not have.
 class AllocationTest : public ::testing::TestWithParam<const char*> {};
 INSTANTIATE_TEST_SUITE_P(Networks, AllocationTest,
@@ -65,12 +72,12 @@ class Step {
 
 TEST_P(AllocationTest, ReferenceKernelsAndTheExecutorAllocateNothingAfterTheFirstRun) {
   Step step(GetParam(), kernels::Selection::kReference);
-  const int64_t before = CountMallocs();
+  const int64_t before = CountAllocations();
   for (int i = 0; i < 3; ++i) {
     step.Bind();
     step.Run();
   }
-  EXPECT_EQ(CountMallocs() - before, 0);
+  EXPECT_EQ(CountAllocations() - before, 0);
 }
 
 // A step's kernel by itself, on zeros, in memory of its own.
@@ -97,45 +104,46 @@ class LoneKernel {
   const RunContext context_{.seed = 1, .sample_positions = positions_};
 };
 
-// Those of every case, forward and backward, as the passes have joined them. By itself, because few
-// networks do without oneDNN.
-TEST(KernelAllocationTest, OfTheFastestKernelsOnlyOneDnnsAllocate) {
+// Those of every case, forward and backward, as the passes have joined them. Not oneDNN's gemm:jit,
+// which takes what it packs its operands into from the C library, and frees it, in each call: that
+// is a convolution of groups or dilated, and without AVX-512 a large product.
+TEST(KernelAllocationTest, TheFastestKernelsAllocateNothingAfterTheirSecondRun) {
   std::set<std::string> ran;
   for (const Case& one : ConformanceCases()) {
     const CompiledCase compiled(one, DType::kF32, {}, kThreads);
     const Plan plan = MakePlan(compiled.graph(), {}).value();
     for (const PlannedStep& step : plan.steps) {
       const std::string name = step.primitive->name();
-      if (name.find("onednn") != std::string::npos) continue;
+      const bool is_onednn = name.find("onednn") != std::string::npos;
+      if (is_onednn && (kSanitized || name.find("gemm:jit") != std::string::npos)) continue;
       LoneKernel kernel(plan.graph, step);
       kernel.Run();
-      const int64_t before = CountMallocs();
       kernel.Run();
-      EXPECT_EQ(CountMallocs() - before, 0)
+      const int64_t before = CountAllocations();
+      kernel.Run();
+      EXPECT_EQ(CountAllocations() - before, 0)
           << one.name << ", " << plan.graph.node(step.node).name << " by " << name;
-      ran.insert(name);
+      ran.insert(is_onednn ? "onednn" : name);
     }
   }
   if (!__builtin_cpu_supports("avx2")) GTEST_SKIP() << "the vector kernels need AVX2";
   EXPECT_THAT(ran, ::testing::IsSupersetOf({"reference", "vector/avx2", "vector/winograd"}));
+  EXPECT_EQ(ran.contains("onednn"), !kSanitized);
   EXPECT_EQ(ran.contains("vector/direct"), __builtin_cpu_supports("avx512f") != 0);
   EXPECT_EQ(ran.contains("vector/amx"), kernels::vector::SplitProduct::Runs());
 }
 
-// It makes them in each call, of the arguments that it is handed as a list, and what its parallel
-// loops run; nothing comes from the C library besides.
-TEST_P(AllocationTest, OneDnnAllocatesOnlyItsArgumentTables) {
+// It makes a table of its arguments in each call, and copies of what its parallel loops run.
+TEST_P(AllocationTest, OneDnnsTablesLieInMemoryThatIsKept) {
+  if (kSanitized) GTEST_SKIP() << "a sanitizer has an operator new of its own";
   Step step(GetParam(), kernels::Selection::kFastest);
   step.Run();
-  TakeLargestAllocation();
   const int64_t before = CountAllocations();
-  const int64_t below = CountMallocs() - before;
-  step.Run();
-  const int64_t once = CountAllocations() - before;
-  step.Run();
-  EXPECT_EQ(CountAllocations() - before, 2 * once);
-  EXPECT_LE(TakeLargestAllocation(), 1024u);
-  EXPECT_EQ(CountMallocs() - CountAllocations(), below);
+  for (int i = 0; i < 3; ++i) {
+    step.Bind();
+    step.Run();
+  }
+  EXPECT_EQ(CountAllocations() - before, 0);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include "common/check.h"
 #include "runtime/device/memory.h"
 #include "runtime/device/parallel.h"
+#include "runtime/kernels/onednn/call_memory.h"
 
 namespace ringmaster::kernels::onednn {
 namespace {
@@ -152,6 +153,10 @@ void Program::Run(const Arguments& arguments) {
     buffer.memory.set_data_handle(pointer);
     buffer.pointer = pointer;
   }
+  // A first call also makes what oneDNN keeps for ever, its own code among it.
+  std::optional<CallMemory> memory;
+  if (has_run_) memory.emplace();
+  has_run_ = true;
   // The C call: the C++ wrapper would copy the arguments into a fresh map for each run.
   for (const Stage& stage : stages_) {
     if (stage.reorder) {

@@ -105,6 +105,7 @@ class Program final : public Primitive {
   std::vector<Stage> stages_;
   size_t scratch_bytes_ = 0;
   size_t reordered_bytes_ = 0;
+  bool has_run_ = false;
   dnnl::stream stream_{CpuEngine()};
 };
 
