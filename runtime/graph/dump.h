@@ -1,7 +1,7 @@
 // Graphs for people: as they are built and as they will run, as text and for Graphviz
 // (`dot -Tsvg FILE.dot`). ToString of graph.h is the text of a graph as it is built.
 //
-// Pure functions, thread-safe but for DumpPlan, which fixes the thread count.
+// Pure functions, thread-safe but for those of plans, which fix the thread count.
 #ifndef RINGMASTER_RUNTIME_GRAPH_DUMP_H_
 #define RINGMASTER_RUNTIME_GRAPH_DUMP_H_
 
@@ -26,11 +26,12 @@ std::string Reference(const Graph& graph, ValueId id);
 std::string ToDot(const Graph& graph);
 
 struct PassDump {
-  std::string pass;  // its name in passes/passes.h
+  std::string pass;  // its name in passes/passes.h, or "Recompute"
   Dump made;
 };
 
-// What the graph is after each pass before the plan, in their order. Of a graph without an error.
+// What the graph is after each pass that a plan asks for, in their order, whether or not it then
+// fits. Of a graph without an error.
 std::vector<PassDump> DumpPasses(const Graph& graph, const CompileOptions& options);
 
 // What Executor::Compile makes of the graph: how many steps do nothing but reorder images from one

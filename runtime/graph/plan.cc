@@ -198,7 +198,8 @@ absl::StatusOr<Plan> PlanOf(Graph graph, const CompileOptions& options, Prepared
 
 // The plan of the same with less memory, or of the same again where that takes no less.
 // kResourceExhausted where neither fits into the budget.
-absl::StatusOr<Plan> WithLess(Plan plan, const CompileOptions& options) {
+absl::StatusOr<Plan> WithLess(Plan plan, const CompileOptions& options,
+                              const PassObserver& observer) {
   std::vector<size_t> scratch(plan.graph.nodes().size(), 0);
   Prepared prepared;
   for (PlannedStep& step : plan.steps) {
@@ -212,6 +213,7 @@ absl::StatusOr<Plan> WithLess(Plan plan, const CompileOptions& options) {
                       PlanOf(Recompute(plan.graph, scratch, asked), options, std::move(prepared)));
   if (asked.memory_budget == 0 && less.arena.bytes > before)
     return PlanOf(std::move(plan.graph), options, {});
+  if (observer) observer("Recompute", less.graph);
   if (budget == 0 || less.arena.bytes <= budget) return less;
   const auto bytes = [](size_t count) { return WithCommas(static_cast<int64_t>(count)); };
   return absl::ResourceExhaustedError(fmt::format(
@@ -221,15 +223,16 @@ absl::StatusOr<Plan> WithLess(Plan plan, const CompileOptions& options) {
 
 }  // namespace
 
-absl::StatusOr<Plan> MakePlan(const Graph& original, const CompileOptions& options) {
+absl::StatusOr<Plan> MakePlan(const Graph& original, const CompileOptions& options,
+                              const PassObserver& observer) {
   RM_RETURN_IF_ERROR(original.status());
   if (original.outputs().empty())
     return absl::InvalidArgumentError("the graph has no outputs: nothing to run");
   device::AdoptThreadCount();
-  RM_ASSIGN_OR_RETURN(Plan plan, PlanOf(Optimise(original, options), options, {}));
+  RM_ASSIGN_OR_RETURN(Plan plan, PlanOf(Optimise(original, options, observer), options, {}));
   const bool fits = options.memory_budget == 0 || plan.arena.bytes <= options.memory_budget;
   if (fits && plan.arena.bytes <= options.recompute_from) return plan;
-  return WithLess(std::move(plan), options);
+  return WithLess(std::move(plan), options, observer);
 }
 
 }  // namespace ringmaster::graph

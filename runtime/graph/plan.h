@@ -12,6 +12,7 @@
 #include "runtime/graph/arena.h"
 #include "runtime/graph/executor.h"
 #include "runtime/graph/graph.h"
+#include "runtime/graph/passes/passes.h"
 #include "runtime/kernels/kernel.h"
 
 namespace ringmaster::graph {
@@ -45,8 +46,10 @@ struct Plan {
 };
 
 // Fixes the process's thread count, on which the choice of kernels may depend. Errors as
-// Executor::Compile has them.
-absl::StatusOr<Plan> MakePlan(const Graph& graph, const CompileOptions& options);
+// Executor::Compile has them. `observer`, which may be empty, is told of each pass; of Recompute,
+// the last, where memory is to be saved and that saves some.
+absl::StatusOr<Plan> MakePlan(const Graph& graph, const CompileOptions& options,
+                              const PassObserver& observer = {});
 
 }  // namespace ringmaster::graph
 

@@ -169,6 +169,19 @@ TEST(RecomputeTest, WithRoomEnoughNothingIsComputedTwice) {
   EXPECT_EQ(NamesOf(g, {.memory_budget = ArenaOf(g, {})}), NamesOf(g, {}));
 }
 
+TEST(RecomputeTest, IsTheLastOfThePassesInADumpWhereMemoryIsToBeSavedAlone) {
+  Graph g;
+  BuildLayers(g, 8);
+  const std::vector<PassDump> small = DumpPasses(g, {.memory_budget = ArenaOf(g, {}) * 3 / 4}),
+                              whole = DumpPasses(g, {});
+  ASSERT_EQ(small.size(), whole.size() + 1);
+  EXPECT_EQ(small.back().pass, "Recompute");
+  EXPECT_THAT(small.back().made.text, ::testing::HasSubstr("again/drop"));
+  EXPECT_THAT(whole.back().made.text, ::testing::Not(::testing::HasSubstr("again/")));
+  // What no budget allows is shown, too.
+  EXPECT_EQ(DumpPasses(g, {.memory_budget = 1}).back().pass, "Recompute");
+}
+
 TEST(RecomputeTest, ProductsAreNeverComputedTwice) {
   Graph g;
   BuildLayers(g, 8);
