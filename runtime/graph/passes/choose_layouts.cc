@@ -130,11 +130,11 @@ class LayoutChoice {
   }
 
   // Unless there is a kernel of ours, which is for convolutions so small that preparing a library's
-  // call takes longer than they do.
+  // call takes longer than they do; but less than to reorder an image that comes in blocks.
   bool WantsBlocks(const Node& node, bool makes_image) const {
-    const bool has_image =
-        makes_image || std::ranges::any_of(node.inputs, [&](ValueId v) { return IsImage(v); });
-    if (!has_image) return false;
+    const auto any = [&](const auto& is) { return std::ranges::any_of(node.inputs, is); };
+    if (!makes_image && !any([&](ValueId v) { return IsImage(v); })) return false;
+    if (any([&](ValueId v) { return IsImage(v) && LayoutOf(v) == layout_; })) return true;
     const std::vector<ValueSpec> inputs = graph_.specs(node.inputs),
                                  outputs = graph_.specs(node.outputs);
     const kernels::NodeSpec spec{node.op->type, node.attributes, inputs, outputs};

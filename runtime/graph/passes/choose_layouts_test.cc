@@ -73,6 +73,12 @@ INSTANTIATE_TEST_SUITE_P(
                       // Half of which is a sigmoid.
                       Between{"sigmoid", [](Graph& g, ValueId x) { return Silu(g, x); }},
                       Between{"dropout", [](Graph& g, ValueId x) { return Dropout(g, x, 0.25); }},
+                      // So small that it would go in rows if its image did.
+                      Between{
+                          "conv2d",
+                          [](Graph& g, ValueId x) {
+                            return Conv2d(g, x, g.Parameter("w", {64, 64, 1, 1}, DType::kF32), {});
+                          }},
                       Between{"adaptive_avg_pool2d",
                               [](Graph& g, ValueId x) {
                                 return AdaptiveAvgPool2d(g, x, {13, 11});
@@ -95,6 +101,15 @@ TEST(ChooseLayoutsTest, WhatComesFromOutsideIsReorderedOnceForAllItsReaders) {
   ASSERT_TRUE(chosen.status().ok()) << chosen.status();
   EXPECT_EQ(OpsOf(chosen).at("reorder"), 2) << "one in, one out\n" << ToString(chosen);
   EXPECT_EQ(chosen.spec(chosen.outputs()[0].value).layout, tensor::Layout::kRowMajor);
+}
+
+TEST(ChooseLayoutsTest, ASmallConvolutionOfImagesInRowsIsMadeInRows) {
+  if (kernels::FastestImageLayout() == tensor::Layout::kRowMajor) GTEST_SKIP() << "no blocks";
+  Graph g;
+  const ValueId x = g.Input("x", {2, 64, 32, 32}, DType::kF32);
+  g.MarkOutput("y", Conv2d(g, x, g.Parameter("w", {64, 64, 1, 1}, DType::kF32), ValueId{}));
+  const Graph chosen = ChooseLayouts(g, tensor::Layout::kBlocks8, kernels::Selection::kFastest);
+  EXPECT_EQ(ToString(chosen), ToString(g));
 }
 
 TEST(ChooseLayoutsTest, RowMajorChangesNothing) {

@@ -59,7 +59,7 @@ Graph FuseGelu(const Graph& graph);
 
 // Keeps images in `layout`, in which convolutions are fastest, through chains of ops that take it,
 // with a "reorder" where one does not. Nothing changes where `layout` is row-major, and around
-// convolutions that are so small that a kernel of ours beats the library's.
+// convolutions of images in rows that are so small that a kernel of ours beats the library's.
 Graph ChooseLayouts(const Graph& graph, tensor::Layout layout, kernels::Selection selection);
 
 // The gradient of a residual block's end, ReLU of a batch norm's result plus what went around it:

@@ -78,6 +78,7 @@ absl::StatusOr<Result> Measure(const Options& options) {
   RM_ASSIGN_OR_RETURN(const auto trial,
                       Trial::Make(subject, batch, std::max(kSamples, batch), options.kernels));
   LoneWorker& worker = trial->worker();
+  const double before_steps = SecondsSince(begin);
   RM_RETURN_IF_ERROR(worker.Step());
   const double first_step = SecondsSince(begin);
   for (int i = 0; i < kWarmUp; ++i) RM_RETURN_IF_ERROR(worker.Step());
@@ -89,6 +90,7 @@ absl::StatusOr<Result> Measure(const Options& options) {
   result.step_seconds = Median(std::move(timed));
   result.samples_per_second = static_cast<double>(options.batch) / result.step_seconds;
   result.compile_seconds = std::max(0.0, first_step - result.step_seconds);
+  result.first_touch_seconds = std::max(0.0, result.compile_seconds - before_steps);
   RM_ASSIGN_OR_RETURN(result.profile, TakeProfile(worker, options.seconds / 3));
   result.shares = SharesOf(result.profile);
   if (!options.trace.empty()) {
