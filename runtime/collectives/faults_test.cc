@@ -1,11 +1,12 @@
-// Every operation by every algorithm while one rank is killed, stopped or cut off, in each of its
-// phases and at points spread over what it does: whoever is left ends in time, names that rank and
-// the operation, and the next round works.
+// Every operation by every algorithm while one rank is killed, stopped, cut off or garbled, in each
+// of its phases and at points spread over what it does: whoever is left ends in time, names that
+// rank and the operation, and the next round works.
 //
 // Ranks are threads. What reaches or leaves the victim goes through a relay, which resets its
-// connections (killed), or lets nothing through any more (cut off); a stopped one does not go on
-// until the others are done. The moment is a step of the victim's: the n-th time that its algorithm
-// posts a message or has waited for one. Several cases run at once, as they mostly wait.
+// connections (killed), lets nothing through any more (cut off), or other bytes than came
+// (garbled); a stopped one does not go on until the others are done. The moment is a step of the
+// victim's: the n-th time that its algorithm posts a message or has waited for one. Several cases
+// run at once, as they mostly wait.
 #include <algorithm>
 #include <atomic>
 #include <barrier>
@@ -39,6 +40,7 @@ namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
+using ::testing::AnyOf;
 using testing::Call;
 using testing::Group;
 using ::testing::HasSubstr;
@@ -57,10 +59,10 @@ constexpr int kAtOnce = 14;
 #endif
 constexpr int kPoints = 8;  // of what takes a time-out each
 
-enum class Fault { kKilled, kStopped, kCutOff };
+enum class Fault { kKilled, kStopped, kCutOff, kGarbled };
 
 std::string NameOf(Fault fault) {
-  static constexpr const char* kNames[] = {"killed", "stopped", "cut off"};
+  static constexpr const char* kNames[] = {"killed", "stopped", "cut off", "garbled"};
   return kNames[static_cast<size_t>(fault)];
 }
 
@@ -139,6 +141,7 @@ class Yard {
     wire.trip = [&] {
       tripped = steady_clock::now();
       if (c.fault == Fault::kCutOff) relay_.Freeze();
+      if (c.fault == Fault::kGarbled) relay_.Garble();
       if (c.fault == Fault::kStopped) over.wait_for(testing::kPatience);
       if (c.fault != Fault::kKilled) return;
       relay_.Reset();
@@ -205,9 +208,12 @@ class Yard {
   }
 
  private:
-  // A connection that ends says so itself: no time-out has to pass where all are connected. A rank
-  // that nobody has reached yet might only be late.
-  static bool FoundAtOnce(const Case& c) { return c.fault == Fault::kKilled && c.connected; }
+  // A connection that ends says so itself, and what is no frame is found out as it comes: no
+  // time-out has to pass where all are connected. A rank that nobody has reached yet might only be
+  // late.
+  static bool FoundAtOnce(const Case& c) {
+    return (c.fault == Fault::kKilled || c.fault == Fault::kGarbled) && c.connected;
+  }
 
   static milliseconds Most(const Case& c) {
     return FoundAtOnce(c) ? kSlack : kConnectTimeout + kOperationTimeout + kSlack;
@@ -254,7 +260,10 @@ class Yard {
     EXPECT_THAT(text, HasSubstr("operation "));
     if (!c.connected && text.find("has not connected") != std::string::npos) return;
     EXPECT_EQ(outcome.suspect, c.victim) << text;
-    if (FoundAtOnce(c)) {
+    if (FoundAtOnce(c) && c.fault == Fault::kGarbled) {
+      EXPECT_THAT(text,
+                  AnyOf(HasSubstr("what it sent is not a frame"), HasSubstr("failed in TLS")));
+    } else if (FoundAtOnce(c)) {
       EXPECT_EQ(outcome.status.code(), absl::StatusCode::kUnavailable) << text;
     }
     EXPECT_THAT(text, HasSubstr(fmt::format("rank {} (", c.victim)));
@@ -371,6 +380,11 @@ INSTANTIATE_TEST_SUITE_P(Wires, CutOffTest, ::testing::Values(Wires::kTcp, Wires
 
 TEST_P(CutOffTest, ARankThatIsCutOffIsNamedInEveryPhaseOfEveryAlgorithm) {
   ExpectNamed(kCallWorld, GetParam(), Fault::kCutOff, kPoints);
+}
+
+// What it says is nonsense from then on, and what it hears. Nobody takes it for numbers, or waits.
+TEST_P(CutOffTest, ARankWhoseBytesAreGarbledIsNamedInEveryPhaseOfEveryAlgorithm) {
+  ExpectNamed(kCallWorld, GetParam(), Fault::kGarbled, kPoints);
 }
 
 // Three, five and six ranks are no power of two, and lie on nodes of unequal size: some fold what

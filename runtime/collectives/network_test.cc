@@ -1,6 +1,7 @@
 // Bad networks: every operation while bytes come late, in small pieces and over connections that
 // break in the handshake, and over packets that are lost and overtake one another: those of a
 // network of this process, and those that the kernel drops on its own.
+#include <algorithm>
 #include <atomic>
 #include <barrier>
 #include <chrono>
@@ -8,7 +9,9 @@
 #include <memory>
 #include <random>
 #include <sched.h>
+#include <set>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -17,12 +20,14 @@
 #include <gtest/gtest.h>
 
 #include "common/check.h"
+#include "common/temporary_folder.h"
 #include "runtime/collectives/communicator.h"
 #include "runtime/collectives/testing/calls.h"
 #include "runtime/collectives/testing/group.h"
 #include "runtime/collectives/testing/packet_network.h"
 #include "runtime/collectives/testing/relay.h"
 #include "runtime/collectives/testing/tripwire.h"
+#include "runtime/collectives/timeline.h"
 #include "tests/support/skip.h"
 
 namespace ringmaster::collectives {
@@ -133,6 +138,7 @@ class Hosts {
     ++options.round;
     testing::RunThreads(kCallWorld, [&](int rank) {
       network.Enter(rank);
+      const TimelineTrack track(rank == wired ? timeline_.get() : nullptr, "wired");
       CommunicatorOptions mine = options;
       mine.rank = rank;
       const auto comm = testing::OpenTripped(mine, listener(rank), rank == wired ? wire : nullptr);
@@ -145,6 +151,10 @@ class Hosts {
 
  private:
   std::vector<std::unique_ptr<tcp::Listener>> listeners_;
+  // Only to know the phase that a rank is in: nobody looks at the file.
+  const TemporaryFolder folder_ = TemporaryFolder::Make().value();
+  const std::unique_ptr<Timeline> timeline_ =
+      Timeline::Open(folder_.path() / "timeline.json", 0, "wired", {.most_bytes = 1}).value();
 };
 
 class PacketTest : public ::testing::Test {
@@ -172,8 +182,8 @@ TEST_F(PacketTest, LostAndReorderedPacketsChangeNoNumber) {
   EXPECT_GT(hosts.network.late(), 0U);
 }
 
-// How many steps `victim` makes in the call.
-int CountSteps(Hosts& hosts, const Call& call, int victim) {
+// In which phase each step is that `victim` makes in the call.
+std::vector<std::string_view> PhasesOf(Hosts& hosts, const Call& call, int victim) {
   Tripwire wire;
   hosts.options.algorithm = call.algorithm;
   hosts.options.operation_timeout = testing::kPatience;
@@ -183,16 +193,27 @@ int CountSteps(Hosts& hosts, const Call& call, int victim) {
         EXPECT_TRUE(call.run(comm).ok()) << call.name << ": " << comm.status();
       },
       victim, &wire);
-  return wire.counted;
+  return wire.phases;
 }
 
+struct LinkCase {
+  const Call* call;
+  int victim;
+  int at;  // the victim's step in the phase
+  std::string phase;
+};
+
 // The victim's link goes down at that step of its, and comes back when all have failed.
-void PlayLinkDown(Hosts& hosts, const Call& call, int victim, int at) {
+void PlayLinkDown(Hosts& hosts, const LinkCase& c) {
+  const auto& [call_of_case, victim, at, phase] = c;
+  const Call& call = *call_of_case;
   hosts.options.algorithm = call.algorithm;
   hosts.options.operation_timeout = testing::kImpatience;
   Tripwire wire;
   wire.at = at;
-  const std::string place = fmt::format("{}, rank {} at step {}", call.name, victim, at);
+  wire.phase = phase;
+  const std::string place =
+      fmt::format("{}, rank {} at step {} of {}", call.name, victim, at, phase);
   std::barrier everybody(kCallWorld);
   wire.trip = [&] { hosts.network.SetLink(victim, false); };
   hosts.Run(
@@ -217,21 +238,40 @@ void PlayLinkDown(Hosts& hosts, const Call& call, int victim, int at) {
       },
       victim, &wire);
   hosts.network.SetLink(victim, true);
+  EXPECT_EQ(wire.tripped_in, phase) << place;
 }
 
-TEST_F(PacketTest, AHostWhoseLinkGoesDownIsNamedByAllOthersInEveryAlgorithm) {
-  const std::vector<Call> calls = testing::AllCalls();
+// Runs `play(hosts, job)` for each job, several at a time, each on hosts of its own.
+void PlayAll(unsigned seed, int at_once, size_t jobs,
+             const std::function<void(Hosts&, size_t)>& play) {
   std::atomic<size_t> next = 0;
-  testing::RunThreads(kNetworks, [&](int) {
-    Hosts hosts(seed_);
-    for (size_t job = next++; job < calls.size(); job = next++) {
-      const int number = static_cast<int>(job);
-      const int victim = number % kCallWorld;
-      const int steps = CountSteps(hosts, calls[job], victim);
-      const int at = steps * (number / kCallWorld % 4) / 4;
-      PlayLinkDown(hosts, calls[job], victim, at);
+  testing::RunThreads(at_once, [&](int) {
+    Hosts hosts(seed);
+    for (size_t job = next++; job < jobs; job = next++) play(hosts, job);
+  });
+}
+
+TEST_F(PacketTest, AHostWhoseLinkGoesDownIsNamedByAllOthersInEveryPhaseOfEveryAlgorithm) {
+  const std::vector<Call> calls = testing::AllCalls();
+  std::vector<std::vector<LinkCase>> by_call(calls.size());
+  PlayAll(seed_, kNetworks, calls.size(), [&](Hosts& hosts, size_t job) {
+    std::set<std::string_view> struck;
+    for (int i = 0; i < kCallWorld; ++i) {
+      const int victim = (static_cast<int>(job) + i) % kCallWorld;
+      const std::vector<std::string_view> steps = PhasesOf(hosts, calls[job], victim);
+      for (const std::string_view phase : steps) {
+        if (!struck.insert(phase).second) continue;
+        // In the middle: others may make it shorter.
+        const auto middle = static_cast<int>(std::ranges::count(steps, phase) / 2);
+        by_call[job].push_back({&calls[job], victim, middle, std::string(phase)});
+      }
     }
   });
+  std::vector<LinkCase> cases;
+  for (const auto& some : by_call) cases.insert(cases.end(), some.begin(), some.end());
+  // They mostly wait.
+  PlayAll(seed_, 3 * kNetworks, cases.size(),
+          [&](Hosts& hosts, size_t job) { PlayLinkDown(hosts, cases[job]); });
 }
 
 TEST_F(PacketTest, AfterAHostIsGoneTheOthersGoOnWithoutIt) {

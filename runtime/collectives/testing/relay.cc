@@ -65,6 +65,7 @@ void Relay::Pass() {
   rest_ = {};
   to_drop_ = 0;
   flip_at_ = UINT64_MAX;
+  garbles_ = false;
   records_ = false;
   recorded_.clear();
   Enter(Mode::kPass);
@@ -94,6 +95,11 @@ void Relay::Chop(size_t bytes, std::chrono::microseconds rest) {
 void Relay::Flip(uint64_t at) {
   const std::lock_guard lock(mutex_);
   flip_at_ = bytes_ + at;
+}
+
+void Relay::Garble() {
+  const std::lock_guard lock(mutex_);
+  garbles_ = true;
 }
 
 void Relay::Record() {
@@ -211,6 +217,9 @@ bool Relay::MoveOneWay(Connection& connection, int from, SteadyTime now) {
     const bool later = got < 0 && (errno == EAGAIN || errno == EINTR);
     direction.held.resize(got > 0 ? static_cast<size_t>(got) : 0);
     direction.ended = got <= 0 && !later;
+    if (garbles_) {
+      for (std::byte& byte : direction.held) byte ^= std::byte{0xA5};
+    }
     if (got > 0) Rest(direction);
   }
   if (connection.doomed && !direction.held.empty()) return false;

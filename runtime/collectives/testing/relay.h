@@ -51,6 +51,8 @@ class Relay {
   void Chop(size_t bytes, std::chrono::microseconds rest);
   // Turns a bit around in the byte that is passed on after `at` more, of all connections together.
   void Flip(uint64_t at);
+  // Other bytes come out than go in, from here on and in all connections.
+  void Garble();
   // Keeps what is passed on from here on, of all connections together, in the order in which it is.
   void Record();
   // The next `count` connections are reset when the first byte comes through.
@@ -103,6 +105,7 @@ class Relay {
   std::chrono::microseconds rest_{0};
   int to_drop_ = 0;
   uint64_t flip_at_ = UINT64_MAX;
+  bool garbles_ = false;
   bool records_ = false;
   std::string recorded_;
   std::thread thread_;
