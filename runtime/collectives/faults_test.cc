@@ -94,6 +94,12 @@ struct Case {
   }
 };
 
+// How long arrays are, and what of them fits between two ranks; 0: as much as usual.
+struct Load {
+  size_t count = testing::kCallCount;
+  size_t shared_memory_bytes = 0;
+};
+
 // What became of a rank.
 struct Outcome {
   absl::Status status;
@@ -106,10 +112,16 @@ struct Outcome {
 class Yard {
  public:
   Yard(int world, Wires wires) : world_(world), group_(world, wires) {
-    group_.options.segment_bytes = testing::kCallSegmentBytes;
+    Use({});
     SetTimeouts(kConnectTimeout, kOperationTimeout);
     for (int rank = 0; rank < world_; ++rank)
       doors_.push_back(relay_.Open(group_.options.members[rank].address));
+  }
+
+  // From the next round on.
+  void Use(const Load& load) {
+    group_.options.segment_bytes = testing::kCallSegmentBytes;
+    group_.options.shared_memory_bytes = load.shared_memory_bytes;
   }
 
   // In which phase each step is that `victim` makes in the call.
@@ -338,10 +350,11 @@ std::vector<Case> CasesOf(const Call& call, int number, Fault fault, int points,
 }
 
 // All but kills are waited for until a time-out, so that many fit beside one another.
-void ExpectNamed(int world, Wires wires, Fault fault, int points) {
-  const std::vector<Call> calls = testing::AllCalls();
+void ExpectNamed(int world, Wires wires, Fault fault, int points, const Load& load = {}) {
+  const std::vector<Call> calls = testing::AllCalls(load.count);
   std::vector<std::vector<Case>> by_call(calls.size());
   PlayAll(world, wires, calls.size(), [&](Yard& yard, size_t job) {
+    yard.Use(load);
     std::vector<std::vector<std::string_view>> phases;
     for (int rank = 0; rank < world; ++rank) phases.push_back(yard.PhasesOf(calls[job], rank));
     by_call[job] = CasesOf(calls[job], static_cast<int>(job), fault, points, phases);
@@ -351,7 +364,10 @@ void ExpectNamed(int world, Wires wires, Fault fault, int points) {
   std::vector<std::optional<std::string_view>> struck(cases.size());
   PlayAll(
       world, wires, cases.size(),
-      [&](Yard& yard, size_t job) { struck[job] = yard.Play(cases[job]); },
+      [&](Yard& yard, size_t job) {
+        yard.Use(load);
+        struck[job] = yard.Play(cases[job]);
+      },
       fault == Fault::kKilled ? kAtOnce : 3 * kAtOnce);
   for (size_t i = 0; i < cases.size(); ++i) {
     if (!cases[i].phase.empty()) {
@@ -371,6 +387,18 @@ TEST_P(FaultsTest, ARankThatIsKilledIsNamedInEveryPhaseOfEveryAlgorithm) {
 
 TEST_P(FaultsTest, ARankThatIsStoppedIsNamedInEveryPhaseOfEveryAlgorithm) {
   ExpectNamed(kCallWorld, GetParam(), Fault::kStopped, kPoints);
+}
+
+// Who sends waits for room, again and again, and is told while it does.
+class LongFaultsTest : public ::testing::TestWithParam<Fault> {};
+INSTANTIATE_TEST_SUITE_P(Faults, LongFaultsTest, ::testing::Values(Fault::kKilled, Fault::kStopped),
+                         [](const auto& fault) {
+                           return fault.param == Fault::kKilled ? "Killed" : "Stopped";
+                         });
+
+TEST_P(LongFaultsTest, ARankIsNamedInEveryPhaseOfEveryAlgorithmOfMoreThanMemoryBetweenRanksHolds) {
+  ExpectNamed(kCallWorld, Wires::kShared, GetParam(), 4,
+              {.count = 10'000, .shared_memory_bytes = 4096});
 }
 
 // Not over shared memory: nothing lies between two ranks of one machine.

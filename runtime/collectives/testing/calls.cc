@@ -20,7 +20,6 @@
 namespace ringmaster::collectives::testing {
 namespace {
 
-constexpr size_t kCount = 500;
 constexpr int kRoot = 1;
 constexpr float kUnset = -1;
 
@@ -31,13 +30,13 @@ float ValueOf(int rank, size_t i) {
   return static_cast<float>((i * 7 + static_cast<size_t>(rank) * 13) % 64);
 }
 
-Numbers Values(int rank, size_t count = kCount) {
+Numbers Values(int rank, size_t count) {
   Numbers values(count);
   for (size_t i = 0; i < count; ++i) values[i] = ValueOf(rank, i);
   return values;
 }
 
-Numbers SumOf(const std::vector<int>& ranks, size_t count = kCount) {
+Numbers SumOf(const std::vector<int>& ranks, size_t count) {
   Numbers sum(count);
   for (const int rank : ranks) {
     for (size_t i = 0; i < count; ++i) sum[i] += ValueOf(rank, i);
@@ -52,23 +51,23 @@ std::vector<int> Everybody(int world) {
 }
 
 // Parts of unequal length, one after another, and what rank `rank` puts into its own.
-std::vector<size_t> Parts(int world) {
+std::vector<size_t> Parts(int world, size_t count) {
   std::vector<size_t> parts;
-  size_t left = kCount;
+  size_t left = count;
   for (int rank = 1; rank < world; ++rank) {
-    parts.push_back(rank == 2 ? 0 : kCount / static_cast<size_t>(world + rank));
+    parts.push_back(rank == 2 ? 0 : count / static_cast<size_t>(world + rank));
     left -= parts.back();
   }
   parts.push_back(left);
   return parts;
 }
-Numbers PartOf(int rank, int world) {
-  return Values(rank, Parts(world)[static_cast<size_t>(rank)]);
+Numbers PartOf(int rank, int world, size_t count) {
+  return Values(rank, Parts(world, count)[static_cast<size_t>(rank)]);
 }
-Numbers PartsTogether(int world) {
+Numbers PartsTogether(int world, size_t count) {
   Numbers all;
   for (const int rank : Everybody(world)) {
-    const Numbers part = PartOf(rank, world);
+    const Numbers part = PartOf(rank, world, count);
     all.insert(all.end(), part.begin(), part.end());
   }
   return all;
@@ -82,10 +81,11 @@ absl::Status Expect(const absl::Status& status, const Numbers& got, const Number
   return absl::InternalError(fmt::format("wrong numbers from element {} on", at));
 }
 
-absl::Status Allreduce(Communicator& comm, const std::string& name) {
-  Numbers out(kCount, kUnset);
-  const absl::Status status = comm.Allreduce(Reduction::kSum, Values(comm.rank()), out, name);
-  return Expect(status, out, SumOf(Everybody(comm.world())));
+absl::Status Allreduce(Communicator& comm, const std::string& name, size_t count) {
+  Numbers out(count, kUnset);
+  const absl::Status status =
+      comm.Allreduce(Reduction::kSum, Values(comm.rank(), count), out, name);
+  return Expect(status, out, SumOf(Everybody(comm.world()), count));
 }
 
 // Two nodes, of as many ranks each where there are four: else of two thirds and one third, so that
@@ -102,66 +102,69 @@ Method TwoLevels(const NodeMap& nodes, Algorithm between = Algorithm::kDoubling)
   return {Algorithm::kTwoLevel, between, kCallSegmentBytes, &nodes};
 }
 
-absl::Status TwoLevelAllreduce(Communicator& comm, const std::string& name, Algorithm between) {
+absl::Status TwoLevelAllreduce(Communicator& comm, const std::string& name, Algorithm between,
+                               size_t count) {
   Operation operation;
   operation.kind = OperationKind::kAllreduce;
   operation.name = name;
   const NodeMap nodes = NodesOf(comm.world());
-  Numbers data = Values(comm.rank());
+  Numbers data = Values(comm.rank(), count);
   const absl::Status status = comm.Run(operation, [&](Transport& transport) {
     return collectives::Allreduce(transport, TwoLevels(nodes, between), Reduction::kSum, data,
                                   data);
   });
-  return Expect(status, data, SumOf(Everybody(comm.world())));
+  return Expect(status, data, SumOf(Everybody(comm.world()), count));
 }
 
-absl::Status TwoLevelBroadcast(Communicator& comm, const std::string& name) {
+absl::Status TwoLevelBroadcast(Communicator& comm, const std::string& name, size_t count) {
   Operation operation;
   operation.kind = OperationKind::kBroadcast;
   operation.name = name;
   const NodeMap nodes = NodesOf(comm.world());
-  Numbers data = comm.rank() == kRoot ? Values(9) : Numbers(kCount);
+  Numbers data = comm.rank() == kRoot ? Values(9, count) : Numbers(count);
   const absl::Status status = comm.Run(operation, [&](Transport& transport) {
     return collectives::Broadcast(transport, TwoLevels(nodes), kRoot, data);
   });
-  return Expect(status, data, Values(9));
+  return Expect(status, data, Values(9, count));
 }
 
-absl::Status Reduce(Communicator& comm, const std::string& name) {
-  Numbers out(kCount, kUnset);
-  const absl::Status status = comm.Reduce(Reduction::kSum, kRoot, Values(comm.rank()), out, name);
-  return Expect(status, out,
-                comm.rank() == kRoot ? SumOf(Everybody(comm.world())) : Numbers(kCount, kUnset));
+absl::Status Reduce(Communicator& comm, const std::string& name, size_t count) {
+  Numbers out(count, kUnset);
+  const absl::Status status =
+      comm.Reduce(Reduction::kSum, kRoot, Values(comm.rank(), count), out, name);
+  return Expect(
+      status, out,
+      comm.rank() == kRoot ? SumOf(Everybody(comm.world()), count) : Numbers(count, kUnset));
 }
 
-absl::Status Broadcast(Communicator& comm, const std::string& name) {
-  Numbers data = comm.rank() == kRoot ? Values(9) : Numbers(kCount);
-  return Expect(comm.Broadcast(kRoot, data, name), data, Values(9));
+absl::Status Broadcast(Communicator& comm, const std::string& name, size_t count) {
+  Numbers data = comm.rank() == kRoot ? Values(9, count) : Numbers(count);
+  return Expect(comm.Broadcast(kRoot, data, name), data, Values(9, count));
 }
 
-absl::Status OrderedReduce(Communicator& comm, const std::string& name) {
-  OrderedSum<float> sum(comm.world(), kCount);
-  RM_RETURN_IF_ERROR(sum.Add(comm.rank(), Values(comm.rank())));
-  Numbers out(kCount);
-  return Expect(sum.Reduce(comm, out, name), out, SumOf(Everybody(comm.world())));
+absl::Status OrderedReduce(Communicator& comm, const std::string& name, size_t count) {
+  OrderedSum<float> sum(comm.world(), count);
+  RM_RETURN_IF_ERROR(sum.Add(comm.rank(), Values(comm.rank(), count)));
+  Numbers out(count);
+  return Expect(sum.Reduce(comm, out, name), out, SumOf(Everybody(comm.world()), count));
 }
 
 // One shard less than ranks, so that the last has none and is served.
-absl::Status OrderedReduceOfBusy(Communicator& comm, const std::string& name) {
+absl::Status OrderedReduceOfBusy(Communicator& comm, const std::string& name, size_t count) {
   const int shards = comm.world() - 1;
-  OrderedSum<float> sum(shards, kCount);
-  if (comm.rank() < shards) RM_RETURN_IF_ERROR(sum.Add(comm.rank(), Values(comm.rank())));
-  Numbers out(kCount);
-  return Expect(sum.Reduce(comm, out, name), out, SumOf(Everybody(shards)));
+  OrderedSum<float> sum(shards, count);
+  if (comm.rank() < shards) RM_RETURN_IF_ERROR(sum.Add(comm.rank(), Values(comm.rank(), count)));
+  Numbers out(count);
+  return Expect(sum.Reduce(comm, out, name), out, SumOf(Everybody(shards), count));
 }
 
-absl::Status ReduceScatter(Communicator& comm, const std::string& name) {
-  const std::vector<size_t> parts = Parts(comm.world());
+absl::Status ReduceScatter(Communicator& comm, const std::string& name, size_t count) {
+  const std::vector<size_t> parts = Parts(comm.world(), count);
   const auto mine = static_cast<size_t>(comm.rank());
   Numbers out(parts[mine]);
   const absl::Status status =
-      comm.ReduceScatter(Reduction::kSum, Values(comm.rank()), parts, out, name);
-  const Numbers sum = SumOf(Everybody(comm.world()));
+      comm.ReduceScatter(Reduction::kSum, Values(comm.rank(), count), parts, out, name);
+  const Numbers sum = SumOf(Everybody(comm.world()), count);
   const auto begin = static_cast<ptrdiff_t>(
       std::accumulate(parts.begin(), parts.begin() + comm.rank(), size_t{0}));
   return Expect(
@@ -169,46 +172,49 @@ absl::Status ReduceScatter(Communicator& comm, const std::string& name) {
       Numbers(sum.begin() + begin, sum.begin() + begin + static_cast<ptrdiff_t>(parts[mine])));
 }
 
-absl::Status Allgather(Communicator& comm, const std::string& name) {
-  Numbers out(kCount);
-  return Expect(comm.Allgather(PartOf(comm.rank(), comm.world()), Parts(comm.world()), out, name),
-                out, PartsTogether(comm.world()));
+absl::Status Allgather(Communicator& comm, const std::string& name, size_t count) {
+  Numbers out(count);
+  return Expect(comm.Allgather(PartOf(comm.rank(), comm.world(), count), Parts(comm.world(), count),
+                               out, name),
+                out, PartsTogether(comm.world(), count));
 }
 
-absl::Status AllgatherBytes(Communicator& comm, const std::string& name) {
-  const std::string mine(300 * static_cast<size_t>(comm.rank()),
+absl::Status AllgatherBytes(Communicator& comm, const std::string& name, size_t count) {
+  const size_t more = count * 3 / 5;  // than the rank before has
+  const std::string mine(more * static_cast<size_t>(comm.rank()),
                          static_cast<char>('a' + comm.rank()));
   const auto all = comm.AllgatherBytes(std::as_bytes(std::span(mine)), name);
   RM_RETURN_IF_ERROR(all.status());
   const bool right = all->size() == static_cast<size_t>(comm.world()) &&
                      (*all)[static_cast<size_t>(comm.rank())] == mine &&
-                     (*all)[2] == std::string(600, 'c');
+                     (*all)[2] == std::string(2 * more, 'c');
   return right ? absl::OkStatus() : absl::InternalError("wrong bytes");
 }
 
-absl::Status Gather(Communicator& comm, const std::string& name) {
-  Numbers out(kCount, kUnset);
-  const absl::Status status =
-      comm.Gather(kRoot, PartOf(comm.rank(), comm.world()), Parts(comm.world()), out, name);
+absl::Status Gather(Communicator& comm, const std::string& name, size_t count) {
+  Numbers out(count, kUnset);
+  const absl::Status status = comm.Gather(kRoot, PartOf(comm.rank(), comm.world(), count),
+                                          Parts(comm.world(), count), out, name);
   return Expect(status, out,
-                comm.rank() == kRoot ? PartsTogether(comm.world()) : Numbers(kCount, kUnset));
+                comm.rank() == kRoot ? PartsTogether(comm.world(), count) : Numbers(count, kUnset));
 }
 
-absl::Status Scatter(Communicator& comm, const std::string& name) {
-  Numbers mine(Parts(comm.world())[static_cast<size_t>(comm.rank())]);
-  return Expect(comm.Scatter(kRoot, PartsTogether(comm.world()), Parts(comm.world()), mine, name),
-                mine, PartOf(comm.rank(), comm.world()));
+absl::Status Scatter(Communicator& comm, const std::string& name, size_t count) {
+  Numbers mine(Parts(comm.world(), count)[static_cast<size_t>(comm.rank())]);
+  return Expect(comm.Scatter(kRoot, PartsTogether(comm.world(), count), Parts(comm.world(), count),
+                             mine, name),
+                mine, PartOf(comm.rank(), comm.world(), count));
 }
 
-absl::Status AllToAll(Communicator& comm, const std::string& name) {
-  // 90 numbers from each to each, those of rank `from` for `to` being Values(world * from + to).
-  constexpr size_t kEach = 90;
-  const std::vector<size_t> counts(static_cast<size_t>(comm.world()), kEach);
+absl::Status AllToAll(Communicator& comm, const std::string& name, size_t count) {
+  // From each to each, those of rank `from` for `to` being Values(world * from + to).
+  const size_t each = count * 9 / 50;
+  const std::vector<size_t> counts(static_cast<size_t>(comm.world()), each);
   Numbers in;
   Numbers want;
   for (const int rank : Everybody(comm.world())) {
-    const Numbers to = Values(comm.world() * comm.rank() + rank, kEach);
-    const Numbers from = Values(comm.world() * rank + comm.rank(), kEach);
+    const Numbers to = Values(comm.world() * comm.rank() + rank, each);
+    const Numbers from = Values(comm.world() * rank + comm.rank(), each);
     in.insert(in.end(), to.begin(), to.end());
     want.insert(want.end(), from.begin(), from.end());
   }
@@ -218,88 +224,91 @@ absl::Status AllToAll(Communicator& comm, const std::string& name) {
 
 // Even ranks to the next odd one, and those to the even one after them; the last of an odd number
 // to the first.
-absl::Status SendAndReceive(Communicator& comm, const std::string& name) {
+absl::Status SendAndReceive(Communicator& comm, const std::string& name, size_t count) {
   const int rank = comm.rank();
   const int next = (rank + 1) % comm.world();
   const int previous = (rank + comm.world() - 1) % comm.world();
-  Numbers got(kCount);
-  if (rank % 2 == 0) RM_RETURN_IF_ERROR(comm.Send(next, Values(rank), name));
+  Numbers got(count);
+  if (rank % 2 == 0) RM_RETURN_IF_ERROR(comm.Send(next, Values(rank, count), name));
   RM_RETURN_IF_ERROR(comm.Receive(previous, got, name));
-  if (rank % 2 == 1) RM_RETURN_IF_ERROR(comm.Send(next, Values(rank), name));
-  return Expect(absl::OkStatus(), got, Values(previous));
+  if (rank % 2 == 1) RM_RETURN_IF_ERROR(comm.Send(next, Values(rank, count), name));
+  return Expect(absl::OkStatus(), got, Values(previous, count));
 }
 
-absl::Status SendReceive(Communicator& comm, const std::string& name) {
+absl::Status SendReceive(Communicator& comm, const std::string& name, size_t count) {
   const int rank = comm.rank();
   const int next = (rank + 1) % comm.world();
   const int previous = (rank + comm.world() - 1) % comm.world();
-  Numbers got(kCount);
-  const absl::Status status = comm.SendReceive(next, Values(rank), previous, got, name);
-  return Expect(status, got, Values(previous));
+  Numbers got(count);
+  const absl::Status status = comm.SendReceive(next, Values(rank, count), previous, got, name);
+  return Expect(status, got, Values(previous, count));
 }
 
 // With everything sent, which is the plain sum.
-absl::Status SumOfTopK(Communicator& comm, const std::string& name) {
-  TopKSum sum(kCount, 1);
-  Numbers out(kCount, kUnset);
-  const absl::Status status = sum.Reduce(comm, Values(comm.rank()), out, name);
-  return Expect(status, out, SumOf(Everybody(comm.world())));
+absl::Status SumOfTopK(Communicator& comm, const std::string& name, size_t count) {
+  TopKSum sum(count, 1);
+  Numbers out(count, kUnset);
+  const absl::Status status = sum.Reduce(comm, Values(comm.rank(), count), out, name);
+  return Expect(status, out, SumOf(Everybody(comm.world()), count));
 }
 
 // Of values of one magnitude, which a bit tells wholly.
-absl::Status SumOfOneBit(Communicator& comm, const std::string& name) {
+absl::Status SumOfOneBit(Communicator& comm, const std::string& name, size_t count) {
   const auto value = [](int rank, size_t i) {
     return static_cast<int>(ValueOf(rank, i)) % 3 == 0 ? -2.0f : 2.0f;
   };
-  Numbers mine(kCount);
-  Numbers want(kCount);
-  for (size_t i = 0; i < kCount; ++i) {
+  Numbers mine(count);
+  Numbers want(count);
+  for (size_t i = 0; i < count; ++i) {
     mine[i] = value(comm.rank(), i);
     for (const int rank : Everybody(comm.world())) want[i] += value(rank, i);
   }
-  OneBitSum sum(kCount);
-  Numbers out(kCount, kUnset);
+  OneBitSum sum(count);
+  Numbers out(count, kUnset);
   return Expect(sum.Reduce(comm, mine, out, name), out, want);
 }
 
 // Of equal vectors, which is their average.
-absl::Status SumByAdasum(Communicator& comm, const std::string& name) {
-  Adasum sum(comm.world(), kCount, {0, kCount / 3});
-  RM_RETURN_IF_ERROR(sum.Add(comm.rank(), Values(kRoot)));
-  Numbers out(kCount, kUnset);
-  return Expect(sum.Reduce(comm, out, name), out, Values(kRoot));
+absl::Status SumByAdasum(Communicator& comm, const std::string& name, size_t count) {
+  Adasum sum(comm.world(), count, {0, count / 3});
+  RM_RETURN_IF_ERROR(sum.Add(comm.rank(), Values(kRoot, count)));
+  Numbers out(count, kUnset);
+  return Expect(sum.Reduce(comm, out, name), out, Values(kRoot, count));
 }
 
 // The last rank has run out of data.
-absl::Status AllreduceOfThoseWhoHaveData(Communicator& comm, const std::string& name) {
+absl::Status AllreduceOfThoseWhoHaveData(Communicator& comm, const std::string& name,
+                                         size_t count) {
   JoinGroup group(comm);
   std::vector<int> others = Everybody(comm.world());
   others.pop_back();
   if (comm.rank() < comm.world() - 1) {
-    Numbers out(kCount, kUnset);
-    const auto active = group.Allreduce(Reduction::kSum, Values(comm.rank()), out, name);
-    RM_RETURN_IF_ERROR(Expect(active.status(), out, SumOf(others)));
+    Numbers out(count, kUnset);
+    const auto active = group.Allreduce(Reduction::kSum, Values(comm.rank(), count), out, name);
+    RM_RETURN_IF_ERROR(Expect(active.status(), out, SumOf(others, count)));
   }
   return group.Join().status();
 }
 
 // Among every second rank.
-absl::Status AllreduceOfGroups(Communicator& comm, const std::string& name) {
+absl::Status AllreduceOfGroups(Communicator& comm, const std::string& name, size_t count) {
   std::vector<int> ranks;
   for (int rank = comm.rank() % 2; rank < comm.world(); rank += 2) ranks.push_back(rank);
   RM_ASSIGN_OR_RETURN(const auto half, comm.Group(ranks, "half"));
-  Numbers out(kCount, kUnset);
-  const absl::Status status = half->Allreduce(Reduction::kSum, Values(comm.rank()), out, name);
-  return Expect(status, out, SumOf(ranks));
+  Numbers out(count, kUnset);
+  const absl::Status status =
+      half->Allreduce(Reduction::kSum, Values(comm.rank(), count), out, name);
+  return Expect(status, out, SumOf(ranks, count));
 }
 
 }  // namespace
 
-std::vector<Call> AllCalls() {
-  using Body = absl::Status (*)(Communicator&, const std::string&);
+std::vector<Call> AllCalls(size_t count) {
+  using Body = absl::Status (*)(Communicator&, const std::string&, size_t);
   std::vector<Call> calls;
   const auto add = [&](const std::string& name, Algorithm algorithm, Body body) {
-    calls.push_back({name, "", algorithm, [=](Communicator& comm) { return body(comm, name); }});
+    calls.push_back(
+        {name, "", algorithm, [=](Communicator& comm) { return body(comm, name, count); }});
   };
   const auto add_all = [&](const char* name, OperationKind kind, Body body) {
     for (const Algorithm algorithm : AlgorithmsOf(kind)) {
@@ -315,8 +324,9 @@ std::vector<Call> AllCalls() {
   for (const Algorithm between :
        {Algorithm::kDoubling, Algorithm::kHalvingDoubling, Algorithm::kRing}) {
     const std::string name = fmt::format("allreduce by two levels and {}", NameOf(between));
-    calls.push_back({name, "", Algorithm::kTwoLevel,
-                     [=](Communicator& comm) { return TwoLevelAllreduce(comm, name, between); }});
+    calls.push_back({name, "", Algorithm::kTwoLevel, [=](Communicator& comm) {
+                       return TwoLevelAllreduce(comm, name, between, count);
+                     }});
   }
   add("broadcast by two levels", Algorithm::kTwoLevel, TwoLevelBroadcast);
   add("reduce-scatter", Algorithm::kAuto, ReduceScatter);
@@ -334,7 +344,9 @@ std::vector<Call> AllCalls() {
   add("allreduce of those who have data", Algorithm::kAuto, AllreduceOfThoseWhoHaveData);
   calls.back().also = "who takes part";
   add("barrier", Algorithm::kAuto,
-      [](Communicator& comm, const std::string& name) { return comm.Barrier(name); });
+      [](Communicator& comm, const std::string& name, size_t /*count*/) {
+        return comm.Barrier(name);
+      });
   return calls;
 }
 

@@ -24,6 +24,7 @@ namespace ringmaster::collectives::testing {
 
 inline constexpr int kCallWorld = 4;  // where nothing asks for another
 inline constexpr size_t kCallSegmentBytes = 256;
+inline constexpr size_t kCallCount = 500;
 
 struct Call {
   std::string name;                        // "allreduce by ring"; the operation has it too
@@ -33,7 +34,8 @@ struct Call {
   std::function<absl::Status(Communicator&)> run;
 };
 
-std::vector<Call> AllCalls();
+// Of arrays of so many numbers.
+std::vector<Call> AllCalls(size_t count = kCallCount);
 
 // Whether an error's text names an operation of the call, or `next`, which came after it.
 bool IsNamedIn(const std::string& text, const Call& call, std::string_view next);
