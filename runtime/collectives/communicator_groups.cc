@@ -1,5 +1,6 @@
 // Process groups and asynchronous calls of a Communicator.
 #include <algorithm>
+#include <chrono>
 #include <new>
 #include <utility>
 
@@ -7,6 +8,7 @@
 
 #include "runtime/collectives/communicator.h"
 #include "runtime/collectives/operation.h"
+#include "runtime/collectives/timeline.h"
 #include "runtime/collectives/transport/group_transport.h"
 #include "runtime/collectives/transport/transport.h"
 
@@ -76,8 +78,16 @@ absl::StatusOr<std::unique_ptr<Communicator>> Communicator::Divide(int color, in
 }
 
 Handle Communicator::Start(std::function<absl::Status()> call) {
-  return shared_->queue.Push(
-      this, [this, call = std::move(call)] { return Guard("a call that it had started", call); });
+  using std::chrono::steady_clock;
+  auto [timeline, name] = TimelineTrack::Current();
+  return shared_->queue.Push(this, [this, call = std::move(call), timeline = timeline,
+                                    name = std::move(name), started = steady_clock::now()] {
+    return Guard("a call that it had started", [&] {
+      if (timeline != nullptr) timeline->Add(name, "wait", started, steady_clock::now());
+      const TimelineTrack track(timeline, name);
+      return call();
+    });
+  });
 }
 
 absl::Status Communicator::Guard(std::string_view what, absl::FunctionRef<absl::Status()> body) {

@@ -156,6 +156,11 @@ std::string_view TimelineTrack::CurrentPhase() {
   return this_threads_track == nullptr ? "" : this_threads_track->phase_;
 }
 
+std::pair<Timeline*, std::string> TimelineTrack::Current() {
+  if (this_threads_track == nullptr) return {nullptr, ""};
+  return {this_threads_track->timeline_, std::string(this_threads_track->track_)};
+}
+
 Phase::Phase(const char* name) : track_(this_threads_track), name_(name) {
   if (track_ == nullptr) return;
   outer_ = std::exchange(track_->phase_, name_);

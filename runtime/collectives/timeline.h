@@ -12,6 +12,9 @@
 //     ...an algorithm: { const Phase phase("gather slices"); ... }
 //   }
 //
+// A call that is started (Communicator::Start) goes on with the track of the thread that starts it,
+// where it waits for its turn first; the timeline outlives the call.
+//
 // Without a track on this thread a Phase costs one look at a thread-local pointer. A Timeline is
 // thread-safe; its own thread writes, so that nobody waits for a disk. It stops at a size of
 // kMostBytes, and says so in the file.
@@ -27,6 +30,7 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <utility>
 
 #include "absl/status/statusor.h"
 #include "common/file.h"
@@ -107,6 +111,9 @@ class TimelineTrack {
   // The innermost phase of this thread's track, for who wants to know where an algorithm is; empty
   // where there is none.
   static std::string_view CurrentPhase();
+
+  // This thread's track, for another that goes on with its work: its timeline, or null, and name.
+  static std::pair<Timeline*, std::string> Current();
 
  private:
   friend class Phase;

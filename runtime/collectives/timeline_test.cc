@@ -177,6 +177,15 @@ class AlgorithmPhasesTest : public ::testing::Test {
   const TemporaryFolder folder_ = TemporaryFolder::Make().value();
 };
 
+TEST_F(AlgorithmPhasesTest, OfACallByAHandleAreThoseOfTheCallBehindItsWait) {
+  const std::set<std::string> at_once = PhasesOf(Algorithm::kRing, Allreduce);
+  std::set<std::string> started = PhasesOf(Algorithm::kRing, [](Communicator& comm) {
+    return comm.Start([&] { return Allreduce(comm); }).Wait();
+  });
+  EXPECT_EQ(started.erase("wait"), 1U);
+  EXPECT_EQ(started, at_once);
+}
+
 TEST_F(AlgorithmPhasesTest, OfARingAreItsTwoWaysAround) {
   EXPECT_THAT(PhasesOf(Algorithm::kRing, Allreduce),
               UnorderedElementsAre("allreduce", "reduce around", "pass around"));
