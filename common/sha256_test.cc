@@ -29,6 +29,13 @@ TEST(Sha256Test, RestartForgetsWhatCameBefore) {
   EXPECT_EQ(hash.Finish(), Sha256Of("abc"));
 }
 
+TEST(Sha256DeathTest, WhatIsFinishedTakesNoMore) {
+  Sha256 hash;
+  hash.Finish();
+  EXPECT_DEATH(hash.Update("more"), "updated after its end");
+  EXPECT_DEATH(hash.Finish(), "finished twice");
+}
+
 // RFC 4231, test case 2.
 TEST(Sha256Test, HmacMatchesThePublishedTestCase) {
   EXPECT_EQ(Hex(HmacSha256("Jefe", "what do ya want for nothing?")),

@@ -215,7 +215,7 @@ std::string ToDot(const Graph& graph) {
 
 std::vector<PassDump> DumpPasses(const Graph& graph, const CompileOptions& options) {
   std::vector<PassDump> dumps;
-  // What stops a plan DumpPlan says; the passes before it are shown all the same.
+  // A plan that fails has had its passes, and DumpPlan says why it did.
   (void)MakePlan(graph, options, [&](std::string_view pass, const Graph& made) {
     dumps.push_back({std::string(pass), {.text = ToString(made), .dot = ToDot(made)}});
   });

@@ -1,7 +1,8 @@
 // Graphs for people: as they are built and as they will run, as text and for Graphviz
 // (`dot -Tsvg FILE.dot`). ToString of graph.h is the text of a graph as it is built.
 //
-// Pure functions, thread-safe but for those of plans, which fix the thread count.
+// Pure functions, thread-safe but for DumpPasses and DumpPlan, which make a plan and so fix the
+// thread count.
 #ifndef RINGMASTER_RUNTIME_GRAPH_DUMP_H_
 #define RINGMASTER_RUNTIME_GRAPH_DUMP_H_
 
@@ -31,7 +32,7 @@ struct PassDump {
 };
 
 // What the graph is after each pass that a plan asks for, in their order, whether or not it then
-// fits. Of a graph without an error.
+// fits. Of a graph that has outputs and no error; else none.
 std::vector<PassDump> DumpPasses(const Graph& graph, const CompileOptions& options);
 
 // What Executor::Compile makes of the graph: how many steps do nothing but reorder images from one

@@ -213,7 +213,7 @@ absl::StatusOr<Plan> WithLess(Plan plan, const CompileOptions& options,
                       PlanOf(Recompute(plan.graph, scratch, asked), options, std::move(prepared)));
   if (asked.memory_budget == 0 && less.arena.bytes > before)
     return PlanOf(std::move(plan.graph), options, {});
-  if (observer) observer("Recompute", less.graph);
+  if (observer && less.arena.bytes < before) observer("Recompute", less.graph);
   if (budget == 0 || less.arena.bytes <= budget) return less;
   const auto bytes = [](size_t count) { return WithCommas(static_cast<int64_t>(count)); };
   return absl::ResourceExhaustedError(fmt::format(

@@ -93,7 +93,7 @@ std::unique_ptr<Communicator> OpenTripped(const CommunicatorOptions& options,
     return *std::move(comm);
   }
   auto transport = tcp::TcpTransport::Create(
-      options, {options.connect_timeout, options.operation_timeout}, {options.transport, 0},
+      options, {options.connect_timeout, options.operation_timeout}, {options.transport, options.shared_memory_bytes},
       listener, {options.encryption, options.congestion_control});
   EXPECT_TRUE(transport.ok()) << transport.status();
   return std::make_unique<Communicator>(

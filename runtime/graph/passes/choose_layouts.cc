@@ -130,7 +130,8 @@ class LayoutChoice {
   }
 
   // Unless there is a kernel of ours, which is for convolutions so small that preparing a library's
-  // call takes longer than they do; but less than to reorder an image that comes in blocks.
+  // call takes longer than they do. Where an image of theirs comes in blocks, though, to reorder it
+  // would take longer still.
   bool WantsBlocks(const Node& node, bool makes_image) const {
     const auto any = [&](const auto& is) { return std::ranges::any_of(node.inputs, is); };
     if (!makes_image && !any([&](ValueId v) { return IsImage(v); })) return false;

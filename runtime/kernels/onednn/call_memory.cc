@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <omp.h>
+#include <utility>
 
 namespace ringmaster::kernels::onednn {
 namespace {
@@ -19,6 +20,7 @@ class alignas(64) Slab {
   // Whether it is the caller's now.
   bool Acquire() {
     int none = 0;
+    if (holders_.load(std::memory_order_relaxed) != 0) return false;
     if (!holders_.compare_exchange_strong(none, 1, std::memory_order_acquire)) return false;
     used_ = 0;
     return true;
@@ -46,46 +48,37 @@ class alignas(64) Slab {
   alignas(64) std::byte bytes_[kBytes] = {};
 };
 
-// More than there are threads where somebody trains; pages of those that nobody uses take no
-// memory.
-constinit std::array<Slab, 256> slabs{};
+// Pages of those that nobody uses take no memory.
+constinit std::array<Slab, kSlabs> slabs{};
 
-// A thread's, from when it first needs one.
-class OwnSlab {
- public:
-  constexpr OwnSlab() = default;
-  OwnSlab(const OwnSlab&) = delete;
-  OwnSlab& operator=(const OwnSlab&) = delete;
-  ~OwnSlab() {
-    if (slab_ != nullptr) slab_->Release();
-  }
-
-  void* Take(size_t bytes) {
-    if (slab_ != nullptr) {
-      if (void* const block = slab_->Take(bytes)) return block;
-    }
-    if (bytes > Slab::kBytes || !Replace()) return nullptr;
-    return slab_->Take(bytes);
-  }
-
- private:
-  // A full one is left to its blocks.
-  bool Replace() {
-    for (Slab& slab : slabs) {
-      if (!slab.Acquire()) continue;
-      if (slab_ != nullptr) slab_->Release();
-      slab_ = &slab;
-      return true;
-    }
-    return false;
-  }
-
-  Slab* slab_ = nullptr;
-};
-
-constinit thread_local OwnSlab own_slab;
+// A thread's, from when it first needs one. Plain values, which stay what they are while the thread
+// ends and others of its variables still ask for memory.
+constinit thread_local Slab* own_slab = nullptr;
+constinit thread_local bool does_without = false;  // for it ends, or all slabs were taken
 constinit thread_local int own_calls = 0;
 constinit std::atomic<int> calls{0};
+
+struct EndOfThread {
+  ~EndOfThread() {
+    does_without = true;
+    if (own_slab != nullptr) own_slab->Release();
+  }
+};
+
+// A full one is left to its blocks.
+bool Replace() {
+  static thread_local const EndOfThread end;
+  for (Slab& slab : slabs) {
+    if (!slab.Acquire()) continue;
+    if (own_slab != nullptr) own_slab->Release();
+    own_slab = &slab;
+    return true;
+  }
+  // Not to be looked for at each request.
+  does_without = true;
+  if (own_slab != nullptr) std::exchange(own_slab, nullptr)->Release();
+  return false;
+}
 
 // The team's other threads have no CallMemory, and take memory as the caller does.
 bool IsInCall() {
@@ -105,7 +98,11 @@ CallMemory::~CallMemory() {
 }
 
 void* TakeCallMemory(size_t bytes) {
-  return IsInCall() ? own_slab.Take(bytes) : nullptr;
+  if (does_without || bytes > Slab::kBytes || !IsInCall()) return nullptr;
+  if (own_slab != nullptr) {
+    if (void* const block = own_slab->Take(bytes)) return block;
+  }
+  return Replace() ? own_slab->Take(bytes) : nullptr;
 }
 
 bool FreeCallMemory(const void* block) {

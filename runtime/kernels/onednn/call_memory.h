@@ -10,10 +10,14 @@
 
 namespace ringmaster::kernels::onednn {
 
-// While one lives, this thread's small requests to operator new do not reach the heap, nor do those
-// of the OpenMP team in its parallel regions. What is not freed when it ends stays good, and is
-// freed as anything else by any thread. Each thread keeps 4 kB once it has needed some; what does
-// not fit, because much of that is not freed, comes from the heap as before. Never waits.
+// So many threads of a process have memory for calls at a time; any more do without, and take it
+// from the heap.
+inline constexpr int kSlabs = 256;
+
+// While one lives, small requests to operator new do not reach the heap: this thread's, and those
+// of any OpenMP team in its parallel regions. What is not freed when it ends stays good, and is
+// freed as anything else by any thread. Each thread keeps 4 kB once it has needed some, and beside
+// it what is shared with blocks that were not freed. Never waits.
 class CallMemory {
  public:
   CallMemory();

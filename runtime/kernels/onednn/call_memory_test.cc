@@ -68,15 +68,67 @@ TEST(CallMemoryTest, WhatAnotherThreadFreesServesLaterCalls) {
   }
 }
 
-TEST(CallMemoryTest, MoreThanThereIsComesFromTheHeap) {
+TEST(CallMemoryTest, ALargeBlockComesFromTheHeap) {
   const CallMemory memory;
   EXPECT_EQ(TakeCallMemory(size_t{1} << 20), nullptr);
 }
 
+// Block after block, none of which is freed, until there is no more.
+TEST(CallMemoryTest, AThreadThatFindsNoneTakesFromTheHeapAndOthersHaveAllOnceItIsFree) {
+  std::vector<void*> blocks;
+  std::thread([&] {
+    const CallMemory memory;
+    while (void* const block = TakeCallMemory(kBytes)) blocks.push_back(block);
+    EXPECT_GT(blocks.size(), static_cast<size_t>(kSlabs));
+  }).join();
+  std::thread([] {
+    const CallMemory memory;
+    EXPECT_EQ(TakeCallMemory(kBytes), nullptr);
+  }).join();
+  for (void* const block : blocks) EXPECT_TRUE(FreeCallMemory(block));
+  std::thread([] {
+    const CallMemory memory;
+    EXPECT_TRUE(FreeCallMemory(TakeCallMemory(kBytes)));
+  }).join();
+}
+
+TEST(CallMemoryTest, AThreadThatEndsLeavesItsMemoryToOthers) {
+  for (int i = 0; i < 2 * kSlabs; ++i) {
+    std::thread([] {
+      const CallMemory memory;
+      EXPECT_TRUE(FreeCallMemory(TakeCallMemory(kBytes)));
+    }).join();
+  }
+}
+
+// Made before the thread first needs memory for a call, so that it goes after that was given back.
+struct AsksAtItsEnd {
+  std::vector<void*>* answers;
+  ~AsksAtItsEnd() {
+    const CallMemory memory;
+    answers->push_back(TakeCallMemory(kBytes));
+  }
+};
+
+TEST(CallMemoryTest, WhatAThreadAsksForWhileItEndsComesFromTheHeap) {
+  std::vector<void*> answers;
+  std::thread([&] {
+    static thread_local AsksAtItsEnd asks{nullptr};
+    asks.answers = &answers;
+    const CallMemory memory;
+    EXPECT_TRUE(FreeCallMemory(TakeCallMemory(kBytes)));
+  }).join();
+  EXPECT_EQ(answers, std::vector<void*>{nullptr});
+}
+
 TEST(CallMemoryTest, TheTeamsThreadsHaveSomeInACallAlone) {
-  int missing = 0, outside = 0;
-#pragma omp parallel num_threads(2) reduction(+ : outside)
-  outside += TakeCallMemory(kBytes) != nullptr ? 1 : 0;
+  int missing = 0, outside = 0, threads = 0;
+#pragma omp parallel num_threads(2) reduction(+ : outside, threads)
+  {
+    ++threads;
+    outside += TakeCallMemory(kBytes) != nullptr ? 1 : 0;
+  }
+  ASSERT_EQ(threads, 2);
   EXPECT_EQ(outside, 0);
   const CallMemory memory;
 #pragma omp parallel num_threads(2) reduction(+ : missing)

@@ -90,7 +90,7 @@ absl::StatusOr<Result> Measure(const Options& options) {
   result.step_seconds = Median(std::move(timed));
   result.samples_per_second = static_cast<double>(options.batch) / result.step_seconds;
   result.compile_seconds = std::max(0.0, first_step - result.step_seconds);
-  result.first_touch_seconds = std::max(0.0, result.compile_seconds - before_steps);
+  result.first_step_extra_seconds = std::max(0.0, result.compile_seconds - before_steps);
   RM_ASSIGN_OR_RETURN(result.profile, TakeProfile(worker, options.seconds / 3));
   result.shares = SharesOf(result.profile);
   if (!options.trace.empty()) {

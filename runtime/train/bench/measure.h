@@ -25,9 +25,9 @@ struct Result {
   // From the configuration to the end of the first step, less a median step: the graph, kernels,
   // memory and initial weights.
   double compile_seconds = 0;
-  // Of these, what the first step took longer than a median one: it writes to its memory first, and
-  // the system has to find that.
-  double first_touch_seconds = 0;
+  // Of these, what the first step took longer than a median one: most of it is the system's, which
+  // has to find the memory that is written to for the first time.
+  double first_step_extra_seconds = 0;
   int64_t steps = 0;        // that were timed
   double step_seconds = 0;  // their median
   double samples_per_second = 0;
