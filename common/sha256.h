@@ -15,8 +15,8 @@ namespace ringmaster {
 
 using Sha256Digest = std::array<uint8_t, 32>;
 
-// A running hash: Update any number of times, then Finish once; what comes after that, but a Restart
-// or an end, ends the program. Restart begins the next one in the same memory.
+// A running hash: Update any number of times, then Finish once; another Update or Finish ends the
+// program then. Restart begins the next one in the same memory.
 class Sha256 {
  public:
   Sha256();

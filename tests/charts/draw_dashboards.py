@@ -7,6 +7,7 @@ answers about a real run. Grafana draws the same panels from the same answers in
 import json
 import math
 import os
+import re
 import signal
 import sys
 import time
@@ -38,7 +39,7 @@ def name_of(target, metric):
     text = target["legendFormat"]
     for label, value in metric.items():
         text = text.replace("{{%s}}" % label, value)
-    return text.replace("{{pod}}", "")
+    return re.sub(r"{{\w+}}", "", text).strip()
 
 
 def text(x, y, words, size=11, colour="#3b3f46", anchor="start", weight="normal"):

@@ -92,9 +92,10 @@ std::unique_ptr<Communicator> OpenTripped(const CommunicatorOptions& options,
     EXPECT_TRUE(comm.ok()) << comm.status();
     return *std::move(comm);
   }
-  auto transport = tcp::TcpTransport::Create(
-      options, {options.connect_timeout, options.operation_timeout}, {options.transport, options.shared_memory_bytes},
-      listener, {options.encryption, options.congestion_control});
+  auto transport =
+      tcp::TcpTransport::Create(options, {options.connect_timeout, options.operation_timeout},
+                                {options.transport, options.shared_memory_bytes}, listener,
+                                {options.encryption, options.congestion_control});
   EXPECT_TRUE(transport.ok()) << transport.status();
   return std::make_unique<Communicator>(
       std::make_unique<TrippedTransport>(*std::move(transport), *wire), options.segment_bytes,
