@@ -107,12 +107,13 @@ class OnRealNodes(NodeTest):
         self.assertGreaterEqual(self.status()["round"], 2)
 
     def test_a_drained_nodes_workers_and_operators_go_on_at_the_other(self):
-        expected = self.long_job()
-        self.wait_for_checkpoint()
+        # First, as it may take longer than the job does.
         self.wait(lambda: self.get("pdb", "ringmaster", namespace=SYSTEM)["status"].get("disruptionsAllowed") == 1, "both operators to be ready")
         leader = self.leader().split("_")[0]
         node = self.operators()[leader]["spec"]["nodeName"]
         self.addCleanup(self.kubectl, "uncordon", node)
+        expected = self.long_job(spread_over_nodes)
+        self.wait_for_checkpoint()
         # Where both operators are on it, the second stays until another is ready: the budget says so, and kubectl tries again.
         self.kubectl("drain", node, "--ignore-daemonsets", "--delete-emptydir-data", "--force", "--timeout=240s")
         left = {**self.operators(), **self.pods()}
