@@ -278,8 +278,8 @@ std::ostream& operator<<(std::ostream& out, const Reorders& reorders) {
   return out << reorders.network << ": " << reorders.count;
 }
 
-// How often a step brings images from one layout into another: at a classifier of more than one
-// pixel, forward and backward.
+// How often a step brings images from one layout into another: VGG-16's at the classifier, forward
+// and backward.
 class ZooLayoutTest : public ::testing::TestWithParam<Reorders> {};
 
 TEST_P(ZooLayoutTest, AStepInBlocksReordersImagesOnlySoOften) {
@@ -300,8 +300,7 @@ TEST_P(ZooLayoutTest, AStepInBlocksReordersImagesOnlySoOften) {
 
 INSTANTIATE_TEST_SUITE_P(Zoo, ZooLayoutTest,
                          ::testing::Values(Reorders{"resnet-50", 0}, Reorders{"vgg-16", 2},
-                                           Reorders{"densenet-121", 0}, Reorders{"resnet-18", 0},
-                                           Reorders{"alexnet", 2}),
+                                           Reorders{"densenet-121", 0}, Reorders{"resnet-18", 0}),
                          [](const auto& info) { return TestNameOf(info.param.network); });
 
 }  // namespace
