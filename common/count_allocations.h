@@ -10,6 +10,11 @@ namespace ringmaster {
 // Those of malloc and its like so far, with operator new's and vendors' libraries'. In a
 // sanitizer's build, which has a malloc of its own, only those of operator new.
 int64_t CountAllocations();
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+inline constexpr bool kCountsMalloc = false;
+#else
+inline constexpr bool kCountsMalloc = true;
+#endif
 
 // Whether those of OpenSSL count, as at first they do. In a sanitizer's build none does.
 void CountThoseOfOpenSsl(bool counted);

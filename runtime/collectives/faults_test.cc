@@ -329,7 +329,7 @@ std::vector<Case> CasesOf(const Call& call, int number, Fault fault, int points,
                           const std::vector<std::vector<std::string_view>>& phases) {
   const int world = static_cast<int>(phases.size());
   std::vector<Case> cases;
-  std::set<std::string_view> struck;
+  std::set<std::string> struck;
   for (int point = 0; point < points; ++point) {
     const int victim = (number + point) % world;
     const auto& steps = phases[static_cast<size_t>(victim)];
@@ -340,12 +340,10 @@ std::vector<Case> CasesOf(const Call& call, int number, Fault fault, int points,
   for (int i = 0; i < world; ++i) {
     const int victim = (number + i) % world;
     const auto& steps = phases[static_cast<size_t>(victim)];
-    for (const std::string_view phase : steps) {
+    for (const auto& [phase, middle] : testing::MiddleOfEachPhase(steps)) {
       if (!struck.insert(phase).second) continue;
-      // In the middle: others may make it shorter.
-      const auto middle = static_cast<int>((std::ranges::count(steps, phase) - 1) / 2);
       const bool connected = (number + i + static_cast<int>(struck.size())) % 2 == 0;
-      cases.push_back({&call, fault, victim, middle, std::string(phase), connected});
+      cases.push_back({&call, fault, victim, middle, phase, connected});
     }
   }
   return cases;

@@ -1,7 +1,6 @@
 // Bad networks: every operation while bytes come late, in small pieces and over connections that
 // break in the handshake, and over packets that are lost and overtake one another: those of a
 // network of this process, and those that the kernel drops on its own.
-#include <algorithm>
 #include <atomic>
 #include <barrier>
 #include <chrono>
@@ -254,15 +253,13 @@ TEST_F(PacketTest, AHostWhoseLinkGoesDownIsNamedByAllOthersInEveryPhaseOfEveryAl
   const std::vector<Call> calls = testing::AllCalls();
   std::vector<std::vector<LinkCase>> by_call(calls.size());
   PlayAll(seed_, kNetworks, calls.size(), [&](Hosts& hosts, size_t job) {
-    std::set<std::string_view> struck;
+    std::set<std::string> struck;
     for (int i = 0; i < kCallWorld; ++i) {
       const int victim = (static_cast<int>(job) + i) % kCallWorld;
-      const std::vector<std::string_view> steps = PhasesOf(hosts, calls[job], victim);
-      for (const std::string_view phase : steps) {
+      for (const auto& [phase, middle] :
+           testing::MiddleOfEachPhase(PhasesOf(hosts, calls[job], victim))) {
         if (!struck.insert(phase).second) continue;
-        // In the middle: others may make it shorter.
-        const auto middle = static_cast<int>((std::ranges::count(steps, phase) - 1) / 2);
-        by_call[job].push_back({&calls[job], victim, middle, std::string(phase)});
+        by_call[job].push_back({&calls[job], victim, middle, phase});
       }
     }
   });

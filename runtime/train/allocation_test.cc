@@ -105,11 +105,7 @@ std::vector<std::string> KernelsOf(const testing::DigitsJob& job, kernels::Selec
 
 // Where oneDNN's kernels take memory all the same (runtime/graph/allocation_test.cc says why).
 bool OneDnnAllocates() {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  return true;
-#else
-  return !__builtin_cpu_supports("avx512f");
-#endif
+  return !kCountsMalloc || !__builtin_cpu_supports("avx512f");
 }
 
 // What a rank says to one that it has waited for, after a hundredth of a second and after a tenth,

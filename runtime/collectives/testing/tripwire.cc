@@ -1,5 +1,6 @@
 #include "runtime/collectives/testing/tripwire.h"
 
+#include <algorithm>
 #include <utility>
 
 #include <gtest/gtest.h>
@@ -83,6 +84,17 @@ void Tripwire::Step() {
 
 void Tripwire::Abort(const std::string& why) {
   transport->Abort({absl::UnavailableError(why), -1});
+}
+
+std::vector<std::pair<std::string, int>> MiddleOfEachPhase(
+    const std::vector<std::string_view>& phases) {
+  std::vector<std::pair<std::string, int>> middles;
+  for (const std::string_view phase : phases) {
+    const auto is_it = [&](const auto& middle) { return middle.first == phase; };
+    if (std::ranges::any_of(middles, is_it)) continue;
+    middles.emplace_back(phase, static_cast<int>((std::ranges::count(phases, phase) - 1) / 2));
+  }
+  return middles;
 }
 
 std::unique_ptr<Communicator> OpenTripped(const CommunicatorOptions& options,

@@ -17,6 +17,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "runtime/collectives/communicator.h"
@@ -39,6 +40,11 @@ struct Tripwire {
   // The rank's operation ends with this, as if by itself.
   void Abort(const std::string& why);
 };
+
+// The middle step of each phase, of a wire's `phases`, in the order in which they begin. Not behind
+// the middle: the next time there may be less steps.
+std::vector<std::pair<std::string, int>> MiddleOfEachPhase(
+    const std::vector<std::string_view>& phases);
 
 // As Communicator::Create, with the wire, if any. An error is a failure of the test.
 std::unique_ptr<Communicator> OpenTripped(const CommunicatorOptions& options,
