@@ -213,17 +213,15 @@ std::string ToDot(const Graph& graph) {
   return DotWriter(graph, notes).Write();
 }
 
-std::vector<PassDump> DumpPasses(const Graph& graph, const CompileOptions& options) {
-  std::vector<PassDump> dumps;
-  // A plan that fails has had its passes, and DumpPlan says why it did.
-  (void)MakePlan(graph, options, [&](std::string_view pass, const Graph& made) {
-    dumps.push_back({std::string(pass), {.text = ToString(made), .dot = ToDot(made)}});
-  });
-  return dumps;
-}
-
-absl::StatusOr<Dump> DumpPlan(const Graph& graph, const CompileOptions& options) {
-  RM_ASSIGN_OR_RETURN(const Plan plan, MakePlan(graph, options));
+absl::StatusOr<Dump> DumpPlan(const Graph& graph, const CompileOptions& options,
+                              std::vector<PassDump>* passes) {
+  PassObserver observer;
+  if (passes != nullptr) {
+    observer = [&](std::string_view pass, const Graph& made) {
+      passes->push_back({std::string(pass), {.text = ToString(made), .dot = ToDot(made)}});
+    };
+  }
+  RM_ASSIGN_OR_RETURN(const Plan plan, MakePlan(graph, options, observer));
   return PlanWriter(plan).Write();
 }
 

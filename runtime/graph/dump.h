@@ -1,8 +1,7 @@
 // Graphs for people: as they are built and as they will run, as text and for Graphviz
 // (`dot -Tsvg FILE.dot`). ToString of graph.h is the text of a graph as it is built.
 //
-// Pure functions, thread-safe but for DumpPasses and DumpPlan, which make a plan and so fix the
-// thread count.
+// Pure functions, thread-safe but for DumpPlan, which fixes the thread count.
 #ifndef RINGMASTER_RUNTIME_GRAPH_DUMP_H_
 #define RINGMASTER_RUNTIME_GRAPH_DUMP_H_
 
@@ -31,10 +30,6 @@ struct PassDump {
   Dump made;
 };
 
-// What the graph is after each pass that a plan asks for, in their order, whether or not it then
-// fits. Of a graph that has outputs and no error; else none.
-std::vector<PassDump> DumpPasses(const Graph& graph, const CompileOptions& options);
-
 // What Executor::Compile makes of the graph: how many steps do nothing but reorder images from one
 // layout to another, and which; which do so before or behind what they are for; and the steps in
 // the order in which they run, each with its kernel and with the places of its results and its
@@ -46,8 +41,10 @@ std::vector<PassDump> DumpPasses(const Graph& graph, const CompileOptions& optio
 //   0 fc: linear by onednn/brgemm:avx2
 //       %4 f32[32, 64] at 0 (8,192 bytes)
 // "at 0 of the outputs' block" where it lies there.
-// Errors are Compile's; nothing is allocated.
-absl::StatusOr<Dump> DumpPlan(const Graph& graph, const CompileOptions& options);
+// `passes`, unless null, gets what the graph is after each pass, in their order, also where the
+// plan then fails. Errors are Compile's; nothing is allocated.
+absl::StatusOr<Dump> DumpPlan(const Graph& graph, const CompileOptions& options,
+                              std::vector<PassDump>* passes = nullptr);
 
 }  // namespace ringmaster::graph
 

@@ -1,6 +1,7 @@
 #include "runtime/train/graph_dump.h"
 
 #include <string>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -24,7 +25,9 @@ absl::Status DumpGraphs(const Workload& workload, kernels::Selection kernels,
   RM_ASSIGN_OR_RETURN(const nn::Model model,
                       workload.Build(nn::Mode::kTraining, batch, /*gradients=*/false));
   const graph::Graph& whole = workload.layout().graph;
-  RM_ASSIGN_OR_RETURN(graph::Dump plan, graph::DumpPlan(whole, workload.StepOptions(kernels)));
+  std::vector<graph::PassDump> passes;
+  RM_ASSIGN_OR_RETURN(graph::Dump plan,
+                      graph::DumpPlan(whole, workload.StepOptions(kernels), &passes));
   if (workload.synchronises()) {
     plan.text.insert(plan.text.find('\n') + 1,
                      "the arena of a worker with one shard; with more, as batch norm is "
@@ -36,7 +39,7 @@ absl::Status DumpGraphs(const Workload& workload, kernels::Selection kernels,
       WriteStage(folder / "1-model", {ToString(model.graph), graph::ToDot(model.graph)}));
   RM_RETURN_IF_ERROR(WriteStage(folder / "2-gradients", {ToString(whole), graph::ToDot(whole)}));
   int place = 0;
-  for (const graph::PassDump& dump : graph::DumpPasses(whole, workload.StepOptions(kernels)))
+  for (const graph::PassDump& dump : passes)
     RM_RETURN_IF_ERROR(
         WriteStage(folder / fmt::format("2.{:02}-{}", ++place, dump.pass), dump.made));
   return WriteStage(folder / "3-plan", plan);
