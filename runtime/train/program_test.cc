@@ -14,6 +14,7 @@
 #include <sys/resource.h>
 
 #include "common/contract.h"
+#include "common/env.h"
 #include "common/host_port.h"
 #include "common/status.h"
 #include "proto/ringmaster/training/v1alpha1/training_job.api.h"
@@ -178,6 +179,15 @@ TEST_F(TrainerProcessTest, ExitsWithBadConfig) {
   EXPECT_EQ(worker->WaitForExit(), contract::kExitBadConfig);
   EXPECT_THAT(worker->Log(), HasSubstr("trainer.batch.size"));
 }
+
+// Without it oneDNN's tables come from the heap in each step, which no other test of programs sees.
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+TEST(TrainerProgramTest, IsLinkedWithTheOperatorNewThatKeepsACallsMemory) {
+  const std::string command = "nm -D --defined-only " + env::GetString("RINGMASTER_BIN_DIR") +
+                              "/ringmaster-train | grep -q ' T _Znwm$'";
+  EXPECT_EQ(std::system(command.c_str()), 0) << command;
+}
+#endif
 
 // A sanitizer's shadow memory alone is more than any limit that means something.
 #ifndef __SANITIZE_ADDRESS__

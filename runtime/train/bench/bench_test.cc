@@ -257,6 +257,8 @@ TEST(BenchProgramTest, SaysItAsJson) {
   EXPECT_EQ(json["batch"], 32);
   EXPECT_NEAR(json["samples_per_second"].get<double>() * json["step_seconds"].get<double>(), 32,
               1e-6);
+  EXPECT_GE(json["first_step_extra_seconds"].get<double>(), 0);
+  EXPECT_LE(json["first_step_extra_seconds"].get<double>(), json["compile_seconds"].get<double>());
   double shares = 0;
   for (const auto& [what, share] : json["share"].items()) shares += share.get<double>();
   EXPECT_NEAR(shares, 1, 1e-9);
