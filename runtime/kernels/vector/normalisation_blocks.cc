@@ -2,6 +2,8 @@
 // in the order of the samples. Memory is what it costs: one pass for the statistics, one for the
 // result, with the addend and ReLU in the same pass. All channels of a line of the cache go
 // together, so that each line is read and written once in a pass.
+#include <array>
+
 #include "runtime/kernels/vector/batch_norm.h"
 #include "runtime/kernels/vector/blocks.h"
 #include "runtime/kernels/vector/channel_lanes.h"
@@ -152,7 +154,7 @@ class BatchNormBlocksKernel : public NormaliseBlocksKernel<kLanes> {
     const float* const firsts = x + this->walk_.Begin(0, group);
     const Lanes first = Lanes::Load(firsts);
     Sums sums, squares;
-    this->walk_.ForPixels(group, [&](int64_t at) {
+    this->walk_.ForPixelsRead(group, std::array{x}, [&](int64_t at) {
       const Lanes d = Lanes::Load(x + at) - first;
       sums.Add(d);
       squares.AddProduct(d, d);
@@ -183,7 +185,7 @@ class BatchMomentsBlocksKernel : public BlocksKernel<kLanes> {
     const int64_t channels = this->walk_.groups() * kLanes;
     this->walk_.ForGroups([&](int64_t group) {
       Sums sums, squares;
-      this->walk_.ForPixels(group, [&](int64_t at) {
+      this->walk_.ForPixelsRead(group, std::array{x}, [&](int64_t at) {
         const Lanes values = Lanes::Load(x + at);
         sums.Add(values);
         squares.AddProduct(values, values);
@@ -213,7 +215,7 @@ class BatchNormSumsBlocksKernel : public BlocksKernel<kLanes> {
       const int64_t first = group * kLanes;
       const Lanes mean = Lanes::Load(a.in<float>(1) + first);
       Sums sums, projections;
-      this->walk_.ForPixels(group, [&](int64_t at) {
+      this->walk_.ForPixelsRead(group, std::array{x, dy}, [&](int64_t at) {
         const Lanes gradient = Lanes::Load(dy + at);
         sums.Add(gradient);
         projections.AddProduct(gradient, Lanes::Load(x + at) - mean);
@@ -279,14 +281,15 @@ class GradBlocksKernel : public BlocksKernel<kLanes> {
   explicit GradBlocksKernel(const NodeSpec& node) : BlocksKernel<kLanes>(node) {}
 
   // Of one group. `first` and `again` give dy from a pixel's place and its x, in the pass for the
-  // sums and then in the one for dx.
-  template <typename First, typename Again>
-  void RunGroup(const Arguments& a, int64_t group, const First& first, const Again& again) const {
+  // sums and then in the one for dx. `read`: the images that the former only reads.
+  template <size_t kImages, typename First, typename Again>
+  void RunGroup(const Arguments& a, int64_t group, const std::array<const float*, kImages>& read,
+                const First& first, const Again& again) const {
     const int64_t c = group * kLanes;
     const float *x = a.in<float>(0), *gamma = a.in<float>(1) + c, *variance = a.in<float>(3) + c;
     const Lanes mean = Lanes::Load(a.in<float>(2) + c);
     ChannelSums<kLanes> sums, projections;
-    this->walk_.ForPixels(group, [&](int64_t at) {
+    this->walk_.ForPixelsRead(group, read, [&](int64_t at) {
       const Lanes value = Lanes::Load(x + at), dy = first(at, value);
       sums.Add(dy);
       projections.AddProduct(dy, value - mean);
@@ -323,10 +326,11 @@ class BatchNormGradBlocksKernel : public GradBlocksKernel<kLanes> {
 
   void Run(const Arguments& a) override {
     const float* dy = a.in<float>(4);
+    const std::array read{a.in<float>(0), dy};
     this->walk_.ForGroups([&](int64_t group) {
       if (!relu_) {
         const auto gradient = [dy](int64_t at, Lanes /*value*/) { return Lanes::Load(dy + at); };
-        this->RunGroup(a, group, gradient, gradient);
+        this->RunGroup(a, group, read, gradient, gradient);
         return;
       }
       const int64_t c = group * kLanes;
@@ -335,7 +339,7 @@ class BatchNormGradBlocksKernel : public GradBlocksKernel<kLanes> {
       const auto gradient = [&](int64_t at, Lanes value) {
         return WherePositive(f(value), Lanes::Load(dy + at));
       };
-      this->RunGroup(a, group, gradient, gradient);
+      this->RunGroup(a, group, read, gradient, gradient);
     });
   }
 
@@ -362,6 +366,7 @@ class BatchNormAddReluGradBlocksKernel : public GradBlocksKernel<kLanes> {
   void Run(const Arguments& a) override {
     const float *y = a.in<float>(4), *dy = a.in<float>(5);
     float* passed = a.out<float>(3);
+    constexpr std::array<const float*, 0> kWrites{};
     const auto again = [passed](int64_t at, Lanes /*value*/) { return Lanes::Load(passed + at); };
     const auto pass = [y, passed](int64_t at, Lanes gradient) {
       const Lanes d = WherePositive(Lanes::Load(y + at), gradient);
@@ -373,12 +378,12 @@ class BatchNormAddReluGradBlocksKernel : public GradBlocksKernel<kLanes> {
         const auto first = [&, dy2 = a.in<float>(6)](int64_t at, Lanes /*value*/) {
           return pass(at, Lanes::Load(dy + at) + Lanes::Load(dy2 + at));
         };
-        this->RunGroup(a, group, first, again);
+        this->RunGroup(a, group, kWrites, first, again);
       } else {
         const auto first = [&](int64_t at, Lanes /*value*/) {
           return pass(at, Lanes::Load(dy + at));
         };
-        this->RunGroup(a, group, first, again);
+        this->RunGroup(a, group, kWrites, first, again);
       }
     });
   }

@@ -1,14 +1,16 @@
 // The sum over all pixels for each channel, of an image in blocks: the gradient of a bias.
-#include <immintrin.h>
+#include <algorithm>
+#include <array>
 
 #include "runtime/kernels/vector/blocks.h"
-#include "runtime/kernels/vector/lanes.h"
+#include "runtime/kernels/vector/channel_lanes.h"
 
 #pragma GCC target("avx2,fma")
 
 namespace ringmaster::kernels::vector {
 namespace {
 
+template <int64_t kLanes>
 class ChannelSumsKernel : public VectorPrimitive {
  public:
   explicit ChannelSumsKernel(const NodeSpec& node) : walk_(node.inputs[0]) {}
@@ -16,19 +18,17 @@ class ChannelSumsKernel : public VectorPrimitive {
   void Run(const Arguments& a) override {
     walk_.ForGroups([&](int64_t group) {
       const float* x = a.in<float>(0);
-      __m256d low = _mm256_setzero_pd(), high = low;
-      walk_.ForPixels(group, [&](int64_t at) {
-        low = _mm256_add_pd(low, _mm256_cvtps_pd(_mm_loadu_ps(x + at)));
-        high = _mm256_add_pd(high, _mm256_cvtps_pd(_mm_loadu_ps(x + at + kLane / 2)));
-      });
-      float* sums = a.out<float>(0) + group * kLane;
-      _mm_storeu_ps(sums, _mm256_cvtpd_ps(low));
-      _mm_storeu_ps(sums + kLane / 2, _mm256_cvtpd_ps(high));
+      ChannelSums<kLanes> all;
+      walk_.ForPixelsRead(group, std::array{x},
+                          [&](int64_t at) { all.Add(Channels<kLanes>::Load(x + at)); });
+      double sums[kLanes];
+      all.Get(sums);
+      std::copy_n(sums, kLanes, a.out<float>(0) + group * kLanes);
     });
   }
 
  private:
-  const LaneWalk walk_;
+  const ChannelWalk<kLanes> walk_;
 };
 
 }  // namespace
@@ -37,7 +37,8 @@ std::unique_ptr<Primitive> SumToOfBlocks(const NodeSpec& node) {
   const tensor::Shape channels = {
       node.inputs[0].shape.rank() == 4 ? node.inputs[0].shape.dim(1) : 0, 1, 1};
   if (!LiesInBlocks(node) || !(node.outputs[0].shape == channels)) return nullptr;
-  return std::make_unique<ChannelSumsKernel>(node);
+  if (WalksSixteen(node.inputs[0])) return std::make_unique<ChannelSumsKernel<16>>(node);
+  return std::make_unique<ChannelSumsKernel<8>>(node);
 }
 
 }  // namespace ringmaster::kernels::vector
