@@ -98,8 +98,9 @@ tsan: ## Run the tests labelled `threads` under ThreadSanitizer.
 	@tests/cluster/ctest --without-cluster --preset tsan -j $(TEST_JOBS) $(ARGS)
 
 .PHONY: lint
-lint: configure ## Check format, include rules and that generated files are current.
+lint: configure ## Check format, marks of merges, include rules and that generated files are current.
 	@tests/lint/format.sh --check
+	@tests/lint/merge_marks.sh
 	@python3 tests/lint/include_rules.py
 	@cmake --build --preset $(PRESET) -j $(JOBS) --target check_generated
 

@@ -366,7 +366,7 @@ class BatchNormAddReluGradBlocksKernel : public GradBlocksKernel<kLanes> {
   void Run(const Arguments& a) override {
     const float *y = a.in<float>(4), *dy = a.in<float>(5);
     float* passed = a.out<float>(3);
-    constexpr std::array<const float*, 0> kWrites{};
+    constexpr std::array<const float*, 0> kNone{};  // that pass also writes
     const auto again = [passed](int64_t at, Lanes /*value*/) { return Lanes::Load(passed + at); };
     const auto pass = [y, passed](int64_t at, Lanes gradient) {
       const Lanes d = WherePositive(Lanes::Load(y + at), gradient);
@@ -378,12 +378,12 @@ class BatchNormAddReluGradBlocksKernel : public GradBlocksKernel<kLanes> {
         const auto first = [&, dy2 = a.in<float>(6)](int64_t at, Lanes /*value*/) {
           return pass(at, Lanes::Load(dy + at) + Lanes::Load(dy2 + at));
         };
-        this->RunGroup(a, group, kWrites, first, again);
+        this->RunGroup(a, group, kNone, first, again);
       } else {
         const auto first = [&](int64_t at, Lanes /*value*/) {
           return pass(at, Lanes::Load(dy + at));
         };
-        this->RunGroup(a, group, kWrites, first, again);
+        this->RunGroup(a, group, kNone, first, again);
       }
     });
   }

@@ -41,6 +41,9 @@ const std::vector<NormNode> kNodes = {
      {true, false, false, true}},
 };
 
+// A bias's gradient, which is walked over as the statistics are.
+const NormNode kSums = {"sum_to", false, {true}, {false}};
+
 class NormalisationBlocksTest : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -52,11 +55,13 @@ class NormalisationBlocksTest : public ::testing::Test {
   // written over x.
   static std::vector<std::vector<float>> Run(const NormNode& node, const Shape& image,
                                              Layout layout, bool in_place = false) {
+    const int64_t c = image.dim(1);
+    const Shape channels = node.op == kSums.op ? Shape{c, 1, 1} : Shape{c};
     const auto specs_of = [&](const std::vector<bool>& images) {
       std::vector<ValueSpec> specs;
       for (const bool is_image : images)
         specs.push_back(is_image ? ValueSpec{image, DType::kF32, layout}
-                                 : ValueSpec{{image.dim(1)}, DType::kF32});
+                                 : ValueSpec{channels, DType::kF32});
       return specs;
     };
     const auto inputs = specs_of(node.inputs), outputs = specs_of(node.outputs);
@@ -98,6 +103,11 @@ TEST_F(NormalisationBlocksTest, SixteenChannelsAtATimeHaveTheBitsOfEight) {
     EXPECT_EQ(Run(node, image, Layout::kBlocks8), Run(node, image, Layout::kBlocks16))
         << node.op << (node.relu ? " with ReLU" : "");
   }
+}
+
+TEST_F(NormalisationBlocksTest, SumsOfSixteenChannelsAtATimeHaveTheBitsOfEight) {
+  const Shape image{3, 32, 5, 7};
+  EXPECT_EQ(Run(kSums, image, Layout::kBlocks8), Run(kSums, image, Layout::kBlocks16));
 }
 
 TEST_F(NormalisationBlocksTest, AResultInTheOperandsPlaceHasTheBitsOfOneInItsOwn) {
