@@ -70,10 +70,7 @@ class ChannelWalk {
   // order.
   template <typename Body>
   void ForPixels(int64_t group, const Body& body) const {
-    for (int64_t n = 0; n < batch_; ++n) {
-      const int64_t begin = Begin(n, group), end = begin + plane_ * block_;
-      for (int64_t at = begin; at < end; at += block_) body(at);
-    }
+    ForPixelsRead(group, std::array<const float*, 0>{}, body);
   }
   // The same for a body that only reads, from these images, which are fetched ahead: left to
   // itself, a processor may follow one such stream at half of memory's pace. (Where a body writes,
