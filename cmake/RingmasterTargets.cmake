@@ -2,7 +2,7 @@
 #
 #   rm_library(NAME SRCS a.cc ... [ALONE b.cc ...] DEPS public_dep ... PRIVATE_DEPS private_dep ...)
 #   rm_binary(NAME SRCS main.cc ... DEPS ...)
-#   rm_test(NAME SRCS foo_test.cc ... [ALONE bar_test.cc ...] DEPS ... LABELS unit|multiproc|conformance|e2e [threads] [cluster] [alone] [TIMEOUT seconds])
+#   rm_test(NAME [NARROW_TOO] SRCS foo_test.cc ... [ALONE bar_test.cc ...] DEPS ... LABELS unit|multiproc|conformance|e2e [threads] [cluster] [alone] [TIMEOUT seconds])
 #   rm_python_tests(FILES foo_test.py ... LABELS ... [TIMEOUT seconds] [LAUNCHER command ...])   one CTest per method of unittest files that
 #       know --list; LAUNCHER runs what follows it
 #
@@ -13,6 +13,7 @@
 # The label `cluster` says that the test needs tests/cluster: RINGMASTER_TEST_KUBECONFIG then names the kubeconfig of its administrator.
 # With the label `gangs` besides it is a cluster of its own, whose scheduler starts pods together or not at all, for one test at a time.
 # The label `alone` says that the test holds what it measures to a bound in time: no other test runs beside it.
+# NARROW_TOO says that the tests run once more (Narrow/...) with kernels for processors without AVX-512.
 # Where RINGMASTER_BATCH says so, SRCS are compiled several at once; ALONE holds what has options of its own, or names that clash with theirs.
 include(GoogleTest)
 
@@ -113,7 +114,7 @@ function(rm_python_tests)
 endfunction()
 
 function(rm_test name)
-  cmake_parse_arguments(ARG "" "TIMEOUT" "SRCS;ALONE;DEPS;LABELS" ${ARGN})
+  cmake_parse_arguments(ARG "NARROW_TOO" "TIMEOUT" "SRCS;ALONE;DEPS;LABELS" ${ARGN})
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 120)
   endif()
@@ -136,5 +137,13 @@ function(rm_test name)
   set_tests_properties(\${${name}_TESTS} PROPERTIES ${properties})
 endif()
 ")
+  if(ARG_NARROW_TOO)
+    gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST WORKING_DIRECTORY ${CMAKE_SOURCE_DIR} TEST_PREFIX Narrow/ TEST_LIST ${name}_NARROW_TESTS)
+    string(REPLACE "ENVIRONMENT \"" "ENVIRONMENT \"RINGMASTER_MAX_VECTORS=avx2;" properties "${properties}")
+    file(APPEND ${script} "if(${name}_NARROW_TESTS)
+  set_tests_properties(\${${name}_NARROW_TESTS} PROPERTIES ${properties})
+endif()
+")
+  endif()
   set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${script})
 endfunction()

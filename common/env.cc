@@ -89,6 +89,11 @@ constexpr std::array kVariables = {
         "Descriptor whose end of file tells a launcher that the program that started it is gone."},
     Variable{"RINGMASTER_LOG", Type::kString, "info", Audience::kUser,
              "Least level that is logged.", "debug|info|warning|error"},
+    Variable{
+        "RINGMASTER_MAX_VECTORS", Type::kString, "", Audience::kUser,
+        "Widest vectors that a trainer computes with, so that machines of several kinds choose "
+        "the same kernels; the widest that the processor has where empty.",
+        "avx2|avx512"},
     Variable{contract::kEnvNamespace, Type::kString, "default", Audience::kInternal,
              "Namespace of the job."},
     Variable{

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "runtime/device/vectors.h"
+
 namespace ringmaster::kernels {
 namespace {
 
@@ -46,11 +48,8 @@ bool IsRowMajor(const NodeSpec& node) {
 }
 
 tensor::Layout FastestImageLayout() {
-#if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx512f")) return tensor::Layout::kBlocks16;
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-    return tensor::Layout::kBlocks8;
-#endif
+  if (device::MayUse(device::Vectors::kAvx512)) return tensor::Layout::kBlocks16;
+  if (device::MayUse(device::Vectors::kAvx2)) return tensor::Layout::kBlocks8;
   return tensor::Layout::kRowMajor;
 }
 

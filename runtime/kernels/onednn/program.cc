@@ -5,6 +5,7 @@
 #include "common/check.h"
 #include "runtime/device/memory.h"
 #include "runtime/device/parallel.h"
+#include "runtime/device/vectors.h"
 #include "runtime/kernels/onednn/call_memory.h"
 
 namespace ringmaster::kernels::onednn {
@@ -28,7 +29,11 @@ void KeepPositiveOf(float* values, int64_t count) {
 }  // namespace
 
 const dnnl::engine& CpuEngine() {
-  static const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
+  static const dnnl::engine engine = [] {
+    // Before anything is prepared; afterwards the library takes no such word.
+    if (!device::MayUse(device::Vectors::kAvx512)) dnnl::set_max_cpu_isa(dnnl::cpu_isa::avx2);
+    return dnnl::engine(dnnl::engine::kind::cpu, 0);
+  }();
   return engine;
 }
 

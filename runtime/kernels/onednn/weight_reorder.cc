@@ -1,6 +1,7 @@
 #include "runtime/kernels/onednn/weight_reorder.h"
 
 #include "runtime/device/parallel.h"
+#include "runtime/device/vectors.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -71,7 +72,7 @@ WeightReorder::WeightReorder(Kind kind, const memory::dims& dims)
 
 std::optional<WeightReorder> WeightReorder::Between(const memory::desc& from,
                                                     const memory::desc& to) {
-  if (!__builtin_cpu_supports("avx2") || from.data_type() != memory::data_type::f32)
+  if (!device::MayUse(device::Vectors::kAvx2) || from.data_type() != memory::data_type::f32)
     return std::nullopt;
   const memory::dims dims = from.dims();
   if (dims.size() != 4 || dims[0] % kBlock != 0 || dims[1] % kBlock != 0) return std::nullopt;

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "runtime/device/vectors.h"
 #include "runtime/kernels/kernel.h"
 #include "runtime/kernels/vector/convolution_nodes.h"
 #include "runtime/kernels/vector/product.h"
@@ -20,7 +21,7 @@ class DirectConvolutionTest : public ConvolutionTest {
  protected:
   void SetUp() override {
     ConvolutionTest::SetUp();
-    if (!__builtin_cpu_supports("avx512f")) GTEST_SKIP() << "this processor lacks AVX-512";
+    if (!device::MayUse(device::Vectors::kAvx512)) GTEST_SKIP() << "AVX-512 is not to be used";
   }
 
   // Of the kernels for processors without AVX-512.

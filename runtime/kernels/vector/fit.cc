@@ -3,13 +3,14 @@
 #include <algorithm>
 #include <span>
 
+#include "runtime/device/vectors.h"
 #include "runtime/kernels/vector/blocks.h"
 
 namespace ringmaster::kernels::vector {
 namespace {
 
 bool HasVectors() {
-  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+  return device::MayUse(device::Vectors::kAvx2);
 }
 
 bool AllF32(std::span<const tensor::ValueSpec> specs) {

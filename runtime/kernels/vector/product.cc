@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "runtime/device/parallel.h"
+#include "runtime/device/vectors.h"
 #include "runtime/kernels/transpose.h"
 #include "runtime/kernels/vector/gelu.h"
 #include "runtime/kernels/vector/lanes.h"
@@ -259,8 +260,8 @@ constexpr Tiles kTiles = MakeTiles<Tile>(std::make_index_sequence<Tile::kRows>()
 constexpr Tiles kWideTiles = MakeTiles<WideTile>(std::make_index_sequence<WideTile::kRows>());
 
 std::atomic<const Tiles*>& Chosen() {
-  static std::atomic<const Tiles*> chosen(__builtin_cpu_supports("avx512f") ? &kWideTiles
-                                                                            : &kTiles);
+  static std::atomic<const Tiles*> chosen(device::MayUse(device::Vectors::kAvx512) ? &kWideTiles
+                                                                                   : &kTiles);
   return chosen;
 }
 
@@ -319,7 +320,7 @@ void GeluOfColumns(int64_t m, int64_t n, int64_t first, int64_t count, const flo
 }  // namespace
 
 bool UseWideTiles(bool wide) {
-  if (wide && !__builtin_cpu_supports("avx512f")) return false;
+  if (wide && !device::MayUse(device::Vectors::kAvx512)) return false;
   Chosen().store(wide ? &kWideTiles : &kTiles, std::memory_order_relaxed);
   return true;
 }

@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include "runtime/device/vectors.h"
 #include "runtime/tensor/random.h"
 
 namespace ringmaster::kernels::vector {
@@ -53,7 +54,7 @@ struct Sample {
 TEST_F(ProductTest, IsTheSumOverTheInnerAxisWhateverTheTilesAndToTheSameBits) {
   if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma"))
     GTEST_SKIP() << "this processor runs no such products";
-  const bool has_wide = __builtin_cpu_supports("avx512f");
+  const bool has_wide = device::MayUse(device::Vectors::kAvx512);
   for (int round = 0; round < 200; ++round) {
     const int64_t m = Below(45), k = Below(40), n = Below(50);
     const bool a_turned = stream_.Below(2) == 1, b_turned = stream_.Below(2) == 1;

@@ -1,13 +1,10 @@
 #include "runtime/kernels/vector/split_product.h"
 
 #include <algorithm>
-#include <cpuid.h>
 #include <immintrin.h>
-#include <unistd.h>
-
-#include <sys/syscall.h>
 
 #include "runtime/device/parallel.h"
+#include "runtime/device/vectors.h"
 #include "runtime/kernels/vector/parts.h"
 #include "runtime/kernels/vector/split_pack.h"
 
@@ -25,20 +22,6 @@ constexpr int64_t kStepsOfRows = 128, kStepsOfColumns = 2304;
 // Of an axis of that length; steps of the inner one are as long.
 int64_t Strips(int64_t length) {
   return PartsOf(length, kSplitStrip);
-}
-
-// The kernel keeps room for tiles in the state of threads only of processes that ask for it.
-bool MayUseTiles() {
-  constexpr long kRequestPermission = 0x1023, kTileData = 18;  // of arch_prctl
-  return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
-}
-
-bool HasTiles() {
-  constexpr unsigned kAmxBf16 = 1U << 22, kAmxTile = 1U << 24;
-  unsigned a = 0, b = 0, c = 0, d = 0;
-  return __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (d & kAmxBf16) != 0 &&
-         (d & kAmxTile) != 0 && __builtin_cpu_supports("avx512f") &&
-         __builtin_cpu_supports("avx512bw") && MayUseTiles();
 }
 
 #pragma GCC push_options
@@ -248,8 +231,7 @@ struct SplitProduct::Block {
 };
 
 bool SplitProduct::Runs() {
-  static const bool runs = HasTiles();
-  return runs;
+  return device::MayUse(device::Vectors::kAmx);
 }
 
 bool SplitProduct::Pays() const {

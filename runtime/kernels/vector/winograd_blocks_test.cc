@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "runtime/device/vectors.h"
 #include "runtime/kernels/kernel.h"
 #include "runtime/kernels/vector/convolution_nodes.h"
 #include "runtime/kernels/vector/product.h"
@@ -41,7 +42,7 @@ void ExpectRight(const Node& node, const std::vector<float>& got, double toleran
 }
 
 TEST_P(WinogradBlocksTest, AgreesWithTheReferenceInDoubleInAnyBlocksAndVectorsAndToTheSameBits) {
-  const bool has_wide = __builtin_cpu_supports("avx512f");
+  const bool has_wide = device::MayUse(device::Vectors::kAvx512);
   for (const Node& node : NodesOf(GetParam())) {
     if (node.inputs.size() == 3) continue;
     std::vector<float> first;

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "runtime/device/vectors.h"
 #include "runtime/kernels/kernel.h"
 #include "runtime/kernels/vector/convolution_nodes.h"
 #include "runtime/kernels/vector/product.h"
@@ -28,7 +29,7 @@ double ToleranceOf(const Convolution& c) {
 }
 
 TEST_P(WinogradTest, AgreesWithTheReferenceInDoubleWithAnyVectorsAndToTheSameBits) {
-  const bool has_wide = __builtin_cpu_supports("avx512f");
+  const bool has_wide = device::MayUse(device::Vectors::kAvx512);
   for (const Node& node : NodesOf(GetParam())) {
     const auto reference = node.Make(DType::kF64, Selection::kReference);
     const std::vector<double> expected = node.Run<double>(*reference);

@@ -206,10 +206,11 @@ struct Ended {
   int code = -1;
 };
 
-Ended RunProgram(const std::string& arguments) {
+Ended RunProgram(const std::string& arguments, const std::string& environment = "") {
   const char* bin = std::getenv("RINGMASTER_BIN_DIR");
-  const std::string command = fmt::format("timeout 60 {}/ringmaster-bench-train {} 2>&1",
-                                          bin == nullptr ? "build/release/bin" : bin, arguments);
+  const std::string command =
+      fmt::format("{} timeout 60 {}/ringmaster-bench-train {} 2>&1", environment,
+                  bin == nullptr ? "build/release/bin" : bin, arguments);
   FILE* pipe = popen(command.c_str(), "r");
   Ended ended;
   char buffer[4096];
@@ -280,6 +281,18 @@ TEST(BenchProgramTest, ProfilesEveryOpWithTheKernelThatRanIt) {
   const Ended run = RunProgram("--model mlp --seconds 0 --profile");
   EXPECT_EQ(run.code, 0) << run.output;
   EXPECT_THAT(run.output, HasSubstr("grad/linear1/weight"));
+}
+
+TEST(BenchProgramTest, TakesNoWiderVectorsThanTheEnvironmentAllows) {
+  const Ended run = RunProgram("--model resnet-18 --input 3x32x32 --batch 2 --seconds 0 --profile",
+                               "RINGMASTER_MAX_VECTORS=avx2");
+  EXPECT_EQ(run.code, 0) << run.output;
+  for (const char* wider : {"avx512", "vector/direct", "vector/amx"})
+    EXPECT_THAT(run.output, ::testing::Not(HasSubstr(wider)));
+  const Ended refused = RunProgram("--model mlp --seconds 0", "RINGMASTER_MAX_VECTORS=wide");
+  EXPECT_NE(refused.code, 0);
+  EXPECT_THAT(refused.output,
+              HasSubstr("RINGMASTER_MAX_VECTORS: 'wide' is not one of avx2, avx512"));
 }
 
 TEST(BenchLimitTest, CountsEveryConvolutionAndProductOfForwardAndBackward) {
