@@ -12,6 +12,7 @@
 #include "common/count_allocations.h"
 #include "runtime/device/memory.h"
 #include "runtime/device/threads.h"
+#include "runtime/device/vectors.h"
 #include "runtime/graph/autodiff.h"
 #include "runtime/graph/conformance_cases.h"
 #include "runtime/graph/executor.h"
@@ -97,9 +98,7 @@ class LoneKernel {
   const RunContext context_{.seed = 1, .sample_positions = positions_};
 };
 
-// Those of every case, forward and backward, as the passes have joined them. Not oneDNN's gemm:jit,
-// which takes what it packs its operands into from the C library, and frees it, in each call: that
-// is a convolution of groups or dilated, and without AVX-512 a large product.
+// Those of every case, forward and backward, as the passes have joined them.
 TEST(KernelAllocationTest, TheFastestKernelsAllocateNothingAfterTheirSecondRun) {
   std::set<std::string> ran;
   for (const Case& one : ConformanceCases()) {
@@ -108,7 +107,7 @@ TEST(KernelAllocationTest, TheFastestKernelsAllocateNothingAfterTheirSecondRun) 
     for (const PlannedStep& step : plan.steps) {
       const std::string name = step.primitive->name();
       const bool is_onednn = name.find("onednn") != std::string::npos;
-      if (is_onednn && (!kCountsMalloc || name.find("gemm:jit") != std::string::npos)) continue;
+      if (is_onednn && !kCountsMalloc) continue;
       LoneKernel kernel(plan.graph, step);
       kernel.Run();
       kernel.Run();
@@ -122,7 +121,7 @@ TEST(KernelAllocationTest, TheFastestKernelsAllocateNothingAfterTheirSecondRun) 
   if (!__builtin_cpu_supports("avx2")) GTEST_SKIP() << "the vector kernels need AVX2";
   EXPECT_THAT(ran, ::testing::IsSupersetOf({"reference", "vector/avx2", "vector/winograd"}));
   EXPECT_EQ(ran.contains("onednn"), kCountsMalloc);
-  EXPECT_EQ(ran.contains("vector/direct"), __builtin_cpu_supports("avx512f") != 0);
+  EXPECT_EQ(ran.contains("vector/direct"), device::MayUse(device::Vectors::kAvx512));
   EXPECT_EQ(ran.contains("vector/amx"), kernels::vector::SplitProduct::Runs());
 }
 

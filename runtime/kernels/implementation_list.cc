@@ -47,7 +47,7 @@ constexpr std::array kLines = {
     VectorThen("add", vector::Add, reference::Add),
     OneDnnThen("avg_pool2d", onednn::AvgPool2d, reference::AvgPool2d),
     OneDnnThen("avg_pool2d_grad", onednn::AvgPool2dGrad, reference::AvgPool2dGrad),
-    OneDnnThen("batch_matmul", onednn::BatchMatMul, reference::BatchMatMul),
+    VectorThen("batch_matmul", vector::BatchMatMul, onednn::BatchMatMul, reference::BatchMatMul),
     VectorThen("batch_moments", vector::BatchMoments, reference::BatchMoments),
     VectorThen("batch_norm", vector::BatchNorm, reference::BatchNorm),
     VectorThen("batch_norm_add_relu_grad", vector::BatchNormAddReluGrad,

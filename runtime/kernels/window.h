@@ -15,6 +15,8 @@ namespace ringmaster::kernels {
 
 struct Range {
   int64_t begin, end;
+
+  int64_t size() const { return end - begin; }
 };
 
 // One axis: tap t of output place o sees input o * stride - padding + t * dilation.

@@ -13,6 +13,7 @@
 
 #include "runtime/device/memory.h"
 #include "runtime/kernels/kernel.h"
+#include "runtime/kernels/vector/product.h"
 #include "runtime/tensor/random.h"
 
 namespace ringmaster::kernels::vector {
@@ -213,6 +214,81 @@ TEST_P(AgreementTest, ResultsAreTheReferencesOfLargeNumbers) {
     numbers(0) = before;
   }
 }
+
+// Products and convolutions that only processors without AVX-512 leave to kernels of this folder.
+class NarrowAgreementTest : public AgreementTest {
+ protected:
+  void SetUp() override {
+    AgreementTest::SetUp();
+    UseWideTiles(false);
+  }
+  ~NarrowAgreementTest() override { UseWideTiles(true); }
+};
+
+const std::vector<AgreementNode>& NarrowNodes() {
+  const auto product = [](bool ta, bool tb) -> Attributes {
+    return {{"transpose_a", int64_t{ta}}, {"transpose_b", int64_t{tb}}};
+  };
+  const Attributes with_relu = {{"relu", int64_t{1}}};
+  static const std::vector<AgreementNode> nodes = {
+      {"MatMul",
+       "matmul",
+       {F32({131, 300}), F32({300, 170})},
+       {F32({131, 170})},
+       0,
+       product(false, false)},
+      {"MatMulOfTransposed",
+       "matmul",
+       {F32({300, 131}), F32({170, 300})},
+       {F32({131, 170})},
+       0,
+       product(true, true)},
+      {"Linear", "linear", {F32({130, 270}), F32({150, 270}), F32({150})}, {F32({130, 150})}},
+      {"LinearWithRelu",
+       "linear",
+       {F32({130, 270}), F32({150, 270}), F32({150})},
+       {F32({130, 150})},
+       0,
+       with_relu},
+      {"SmallMatrices",
+       "batch_matmul",
+       {F32({2, 3, 5, 7}), F32({2, 3, 7, 9})},
+       {F32({2, 3, 5, 9})},
+       0,
+       product(false, false)},
+      {"SmallTransposedMatrices",
+       "batch_matmul",
+       {F32({3, 7, 5}), F32({3, 9, 7})},
+       {F32({3, 5, 9})},
+       0,
+       product(true, true)},
+      {"LargeMatrices",
+       "batch_matmul",
+       {F32({2, 131, 300}), F32({2, 170, 300})},
+       {F32({2, 131, 170})},
+       0,
+       product(false, true)},
+  };
+  return nodes;
+}
+
+TEST_P(NarrowAgreementTest, ResultsAreTheReferences) {
+  ExpectTheReferences("small numbers");
+}
+
+TEST_P(NarrowAgreementTest, ResultsAreTheReferencesOfInfinitiesAndWhatIsNoNumber) {
+  for (size_t input = 0; input < node().inputs.size(); ++input) {
+    for (const float value : {kNan, kInfinity}) {
+      float& place = numbers(input)[numbers(input).size() / 2];
+      const float before = std::exchange(place, value);
+      ExpectTheReferences("input " + std::to_string(input) + ": " + std::to_string(value));
+      place = before;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Nodes, NarrowAgreementTest, ::testing::ValuesIn(NarrowNodes()),
+                         [](const auto& info) { return info.param.name; });
 
 INSTANTIATE_TEST_SUITE_P(Nodes, AgreementTest, ::testing::ValuesIn(Nodes()),
                          [](const auto& info) { return info.param.name; });

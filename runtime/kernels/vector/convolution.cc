@@ -4,6 +4,10 @@
 // which oneDNN's blocked layouts pad and reorder.
 #include <algorithm>
 #include <array>
+#include <cstddef>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "runtime/device/parallel.h"
 #include "runtime/kernels/vector/direct_convolution.h"
@@ -28,20 +32,23 @@ constexpr int64_t kMostMatrix = 1 << 16;
 constexpr int64_t kMostWindow = 512;
 constexpr int64_t kMostChannels = 256;
 
-// What all three kernels need, from the shapes of x, weight and y.
+// What all three kernels need, from the shapes of x, weight and y. A group of a sample's channels
+// is an image of its own, with weights of its own.
 struct Extents {
-  int64_t batch, in_channels, out_channels;
-  int64_t image, result;   // elements of a sample of x and of y
-  int64_t places, window;  // columns and rows of an image's matrix
+  int64_t batch, groups;
+  int64_t in_channels, out_channels;  // of a group
+  int64_t image, result;              // elements of x and of y, for a group of a sample
+  int64_t places, window;             // columns and rows of an image's matrix
   Axis h, w;
 
   Extents(const tensor::Shape& x, const tensor::Shape& weight, const tensor::Shape& y,
           const Attributes& attributes)
       : batch(x.dim(0)),
-        in_channels(x.dim(1)),
-        out_channels(y.dim(1)),
-        image(x.Product(1, 4)),
-        result(y.Product(1, 4)),
+        groups(std::max<int64_t>(1, attributes.Int("groups"))),
+        in_channels(x.dim(1) / groups),
+        out_channels(y.dim(1) / groups),
+        image(x.Product(1, 4) / groups),
+        result(y.Product(1, 4) / groups),
         places(y.Product(2, 4)),
         window(weight.Product(1, 4)) {
     const Window both = MakeWindow(x, y, weight.dim(2), weight.dim(3), attributes);
@@ -49,17 +56,26 @@ struct Extents {
     w = both.w;
   }
 
+  int64_t images() const { return batch * groups; }
+  // Of a group.
+  int64_t weights() const { return out_channels * window; }
+
   bool Small() const {
     return window * places <= kMostMatrix && window <= kMostWindow && out_channels <= kMostChannels;
   }
-  size_t matrix_bytes() const { return static_cast<size_t>(window * places) * sizeof(float); }
+  // Rows of the result whose places' columns of the matrix stay in the second cache, or one.
+  int64_t RowsAtOnce() const {
+    return std::clamp<int64_t>(kMostMatrix / (window * w.out), 1, h.out);
+  }
 
-  // The image's matrix: each row is what one tap of one channel sees at every place.
-  void Gather(const float* x, float* to) const {
+  // An image's matrix, of the places in these rows of the result: each row is what one tap of one
+  // channel sees at every place.
+  void Gather(const float* x, const Range& rows, float* to) const {
+    const int64_t columns = rows.size() * w.out;
     ForTaps([&](const Tap& tap, int64_t row) {
-      float* const all = to + row * places;
-      if (h.padding != 0 || w.padding != 0) std::fill_n(all, places, 0.0F);
-      const Runs runs = RunsOf(tap);
+      float* const all = to + row * columns;
+      if (h.padding != 0 || w.padding != 0) std::fill_n(all, columns, 0.0F);
+      const Runs runs = RunsOf(tap, rows);
       if (w.stride != 1) {
         ForRuns(runs, x, all, [&](const float* from, float* run) {
           for (int64_t i = 0; i < runs.count; ++i) run[i] = from[i * w.stride];
@@ -81,10 +97,11 @@ struct Extents {
   }
 
   // The adjoint: adds all rows to the image.
-  void Scatter(const float* from, float* dx) const {
+  void Scatter(const float* from, const Range& rows, float* dx) const {
+    const int64_t columns = rows.size() * w.out;
     ForTaps([&](const Tap& tap, int64_t row) {
-      const float* const all = from + row * places;
-      const Runs runs = RunsOf(tap);
+      const float* const all = from + row * columns;
+      const Runs runs = RunsOf(tap, rows);
       if (w.stride != 1) {
         ForRuns(runs, dx, all, [&](float* to, const float* run) {
           for (int64_t i = 0; i < runs.count; ++i) to[i * w.stride] += run[i];
@@ -119,27 +136,29 @@ struct Extents {
     }
   }
 
-  // The places of one tap that lie inside the image: in each of `rows` rows of the result `count`
-  // that are side by side, and in the image w.stride apart.
+  // The places of one tap that lie inside the image, of those in some rows of the result: in each
+  // of `rows` of these `count` that are side by side, and in the image w.stride apart.
   struct Runs {
     int64_t rows, count;
-    int64_t place, at;  // of the first, in the result and in the image
+    int64_t place, at;  // of the first, in those rows of the result and in the image
   };
 
-  Runs RunsOf(const Tap& tap) const {
-    const Range down = Inside(h, tap.i), across = Inside(w, tap.j);
-    return {down.end - down.begin, across.end - across.begin, down.begin * w.out + across.begin,
+  Runs RunsOf(const Tap& tap, const Range& rows) const {
+    const Range inside = Inside(h, tap.i), across = Inside(w, tap.j);
+    const int64_t begin = std::max(inside.begin, rows.begin);
+    const Range down{begin, std::max(begin, std::min(inside.end, rows.end))};
+    return {down.size(), across.size(), (down.begin - rows.begin) * w.out + across.begin,
             (tap.channel * h.in + h.InputAt(down.begin, tap.i)) * w.in +
                 w.InputAt(across.begin, tap.j)};
   }
 
-  // Places whose tap falls inside: 0 <= place * stride - padding + tap < in.
+  // Places whose tap falls inside: 0 <= place * stride - padding + tap * dilation < in.
   static Range Inside(const Axis& axis, int64_t tap) {
     const auto places_before = [&](int64_t pixels) {
       if (pixels <= 0) return int64_t{0};
       return axis.stride == 1 ? pixels : (pixels + axis.stride - 1) / axis.stride;
     };
-    const int64_t lack = axis.padding - tap;
+    const int64_t lack = axis.padding - tap * axis.dilation;
     const int64_t end = std::min(axis.out, places_before(axis.in + lack));
     return {std::min(places_before(lack), end), end};
   }
@@ -165,92 +184,125 @@ struct Extents {
   }
 };
 
-// Kernels that work through the samples one by one, each with a matrix and a product.
-class BySample : public VectorPrimitive {
- protected:
-  BySample(const Extents& e, const Product& product) : e_(e), product_(product) {}
-
+// Kernels that work through images one by one, some rows of the result at a time, each with a
+// matrix and a product.
+class ByRows : public VectorPrimitive {
+ public:
   size_t scratch_bytes() const override {
     return static_cast<size_t>(device::ThreadCount()) * floats() * sizeof(float);
   }
-  // For each thread: the matrix, then the product's own.
-  size_t floats() const { return matrix_floats() + product_.scratch_bytes() / sizeof(float); }
-  size_t matrix_floats() const { return e_.matrix_bytes() / sizeof(float); }
 
-  // Calls body(sample, scratch) for all samples.
-  template <typename Body>
-  void ForSamples(float* scratch, const Body& body) const {
-    ForParts(e_.batch, e_.window * e_.places, floats(), scratch, body);
+ protected:
+  explicit ByRows(const Extents& e) : e_(e), rows_(e.RowsAtOnce()) {}
+
+  // Of so many columns of the matrix.
+  virtual Product ProductOf(int64_t columns) const = 0;
+
+  int64_t parts() const { return PartsOf(e_.h.out, rows_); }
+  Range RowsOf(int64_t part) const {
+    return {part * rows_, std::min((part + 1) * rows_, e_.h.out)};
+  }
+  int64_t columns() const { return rows_ * e_.w.out; }
+
+  // For each thread: the matrix, what comes out of the product where that is not its place, and the
+  // product's own.
+  size_t matrix_floats() const { return static_cast<size_t>(e_.window * columns()); }
+  size_t result_floats() const {
+    return parts() == 1 ? 0 : static_cast<size_t>(e_.out_channels * columns());
+  }
+  size_t floats() const {
+    return matrix_floats() + result_floats() + ProductOf(columns()).scratch_bytes() / sizeof(float);
   }
 
-  // A single sample's product has the threads to itself.
-  void Multiply(const float* x, const float* w, float* y, float* scratch) const {
-    e_.batch > 1 ? product_.RunAlone(x, w, nullptr, y, scratch)
-                 : product_.Run(x, w, nullptr, y, scratch);
+  // A lone image's product has the threads to itself.
+  static void Multiply(const Product& product, bool alone, const float* x, const float* w, float* y,
+                       float* scratch) {
+    alone ? product.Run(x, w, nullptr, y, scratch) : product.RunAlone(x, w, nullptr, y, scratch);
   }
 
   const Extents e_;
-  const Product product_;
+  const int64_t rows_;
 };
 
-// (x, weight, bias or nothing) -> y, or its positive part: for each sample weight [O, window] times
+// (x, weight, bias or nothing) -> y, or its positive part: for each image weight [O, window] times
 // the matrix.
-class Conv2dKernel : public BySample {
+class Conv2dKernel : public ByRows {
  public:
   Conv2dKernel(const Extents& e, bool has_bias, bool relu)
-      : BySample(e, {.m = e.out_channels,
-                     .k = e.window,
-                     .n = e.places,
-                     .a = {e.window, 1},
-                     .b = {e.places, 1}}),
-        has_bias_(has_bias),
-        relu_(relu) {}
+      : ByRows(e), has_bias_(has_bias), relu_(relu) {}
 
   void Run(const Arguments& a) override {
-    ForSamples(static_cast<float*>(a.scratch), [&](int64_t n, float* scratch) {
-      e_.Gather(a.in<float>(0) + n * e_.image, scratch);
-      float* y = a.out<float>(0) + n * e_.result;
-      Multiply(a.in<float>(1), scratch, y, scratch + matrix_floats());
-      if (has_bias_) AddBias(a.in<float>(2), y);
-      if (relu_) KeepPositive(y);
-    });
+    const int64_t pieces = e_.images() * parts();
+    ForParts(pieces, e_.window * columns(), floats(), static_cast<float*>(a.scratch),
+             [&](int64_t i, float* scratch) {
+               const int64_t image = i / parts(), group = image % e_.groups;
+               const Range rows = RowsOf(i % parts());
+               float* const y = a.out<float>(0) + image * e_.result;
+               float* const result = parts() == 1 ? y : scratch + matrix_floats();
+               const Product product = ProductOf(rows.size() * e_.w.out);
+               e_.Gather(a.in<float>(0) + image * e_.image, rows, scratch);
+               Multiply(product, pieces == 1, a.in<float>(1) + group * e_.weights(), scratch,
+                        result, scratch + matrix_floats() + result_floats());
+               Finish(result, product.n,
+                      has_bias_ ? a.in<float>(2) + group * e_.out_channels : nullptr,
+                      y + rows.begin * e_.w.out);
+             });
   }
 
  private:
-  void AddBias(const float* bias, float* y) const {
-    const int64_t places = e_.places;
-    for (int64_t o = 0; o < e_.out_channels; ++o) {
-      const float offset = bias[o];
-      for (int64_t i = 0; i < places; ++i) y[o * places + i] += offset;
-    }
+  Product ProductOf(int64_t columns) const override {
+    return {
+        .m = e_.out_channels, .k = e_.window, .n = columns, .a = {e_.window, 1}, .b = {columns, 1}};
   }
 
-  // What is no number stays, as in the op of its own.
-  void KeepPositive(float* y) const {
-    for (int64_t i = 0; i < e_.result; ++i) y[i] = y[i] <= 0.0F ? 0.0F : y[i];
+  // What comes out of the product, a row for each channel, to its place.
+  void Finish(const float* result, int64_t columns, const float* bias, float* y) const {
+    for (int64_t o = 0; o < e_.out_channels; ++o, result += columns, y += e_.places) {
+      if (bias != nullptr) {
+        const float offset = bias[o];
+        for (int64_t i = 0; i < columns; ++i) y[i] = result[i] + offset;
+      } else if (result != y) {
+        std::copy_n(result, columns, y);
+      }
+      // What is no number stays, as in the op of its own.
+      for (int64_t i = 0; relu_ && i < columns; ++i) y[i] = y[i] <= 0.0F ? 0.0F : y[i];
+    }
   }
 
   const bool has_bias_;
   const bool relu_;
 };
 
-// (dy, weight) -> dx: for each sample weight transposed times dy is the gradient of the matrix.
-class Conv2dGradInputKernel : public BySample {
+// (dy, weight) -> dx: for each image weight transposed times dy is the gradient of the matrix.
+class Conv2dGradInputKernel : public ByRows {
  public:
-  explicit Conv2dGradInputKernel(const Extents& e)
-      : BySample(e, {.m = e.window,
-                     .k = e.out_channels,
-                     .n = e.places,
-                     .a = {1, e.window},
-                     .b = {e.places, 1}}) {}
+  explicit Conv2dGradInputKernel(const Extents& e) : ByRows(e) {}
 
   void Run(const Arguments& a) override {
-    ForSamples(static_cast<float*>(a.scratch), [&](int64_t n, float* scratch) {
-      Multiply(a.in<float>(1), a.in<float>(0) + n * e_.result, scratch, scratch + matrix_floats());
-      float* dx = a.out<float>(0) + n * e_.image;
-      std::fill_n(dx, e_.image, 0.0F);
-      e_.Scatter(scratch, dx);
-    });
+    const int64_t images = e_.images();
+    ForParts(images, e_.window * e_.places, floats(), static_cast<float*>(a.scratch),
+             [&](int64_t image, float* scratch) {
+               const float* const dy = a.in<float>(0) + image * e_.result;
+               const float* const weight = a.in<float>(1) + image % e_.groups * e_.weights();
+               float* const dx = a.out<float>(0) + image * e_.image;
+               std::fill_n(dx, e_.image, 0.0F);
+               for (int64_t part = 0; part < parts(); ++part) {
+                 const Range rows = RowsOf(part);
+                 Multiply(ProductOf(rows.size() * e_.w.out), images == 1, weight,
+                          dy + rows.begin * e_.w.out, scratch,
+                          scratch + matrix_floats() + result_floats());
+                 e_.Scatter(scratch, rows, dx);
+               }
+             });
+  }
+
+ private:
+  Product ProductOf(int64_t columns) const override {
+    return {.m = e_.window,
+            .k = e_.out_channels,
+            .n = columns,
+            .a = {1, e_.window},
+            .b = {e_.places, 1}};
   }
 };
 
@@ -262,33 +314,21 @@ class Conv2dGradWeightKernel : public VectorPrimitive {
  public:
   explicit Conv2dGradWeightKernel(const Extents& e)
       : e_(e),
-        product_{.m = e.out_channels, .k = e.places, .a = {e.places, 1}},
-        panels_((e.window + kTileColumns - 1) / kTileColumns),
+        panels_(PartsOf(e.window, kTileColumns)),
         width_(e.w.in + 2 * e.w.padding),
         plane_((e.h.in + 2 * e.h.padding) * width_) {}
 
   size_t scratch_bytes() const override {
-    return static_cast<size_t>(panels_ * floats()) * sizeof(float);
+    return static_cast<size_t>(device::ThreadCount() * floats()) * sizeof(float);
   }
 
   void Run(const Arguments& a) override {
-    device::ParallelFor(panels_, e_.batch * e_.places * e_.out_channels, [&](int64_t panel) {
-      float* const sums = static_cast<float*>(a.scratch) + panel * floats();
-      float* const packed = sums + kTileColumns * e_.out_channels;
-      float* const padded = packed + kTileColumns * (e_.places + 1);
-      const Pieces pieces = PiecesOf(panel);
-      std::fill_n(padded, pieces.channels * plane_, 0.0F);
-      for (int64_t n = 0; n < e_.batch; ++n) {
-        Pad(pieces, a.in<float>(0) + n * e_.image, padded);
-        Gather(pieces, padded, packed);
-        product_.RunPacked(a.in<float>(1) + n * e_.result, packed, sums, kTileColumns, n > 0);
-      }
-      const int64_t first = panel * kTileColumns,
-                    columns = std::min(kTileColumns, e_.window - first);
-      for (int64_t o = 0; o < e_.out_channels; ++o) {
-        std::copy_n(sums + o * kTileColumns, columns, a.out<float>(0) + o * e_.window + first);
-      }
-    });
+    ForParts(e_.groups * panels_, e_.batch * e_.places * e_.out_channels,
+             static_cast<size_t>(floats()), static_cast<float*>(a.scratch),
+             [&](int64_t i, float* scratch) {
+               RunPanel(i % panels_, i / panels_, a.in<float>(0), a.in<float>(1), scratch,
+                        a.out<float>(0) + i / panels_ * e_.weights());
+             });
   }
 
  private:
@@ -304,6 +344,37 @@ class Conv2dGradWeightKernel : public VectorPrimitive {
     std::array<Piece, kTileColumns> each;
   };
 
+  // So many columns of a group's weights.
+  void RunPanel(int64_t panel, int64_t group, const float* x, const float* dy, float* scratch,
+                float* dweight) const {
+    float* const sums = scratch;
+    float* const packed = sums + kTileColumns * e_.out_channels;
+    float* const padded = packed + kTileColumns * (e_.places + 1);
+    const Pieces pieces = PiecesOf(panel);
+    std::fill_n(padded, pieces.channels * plane_, 0.0F);
+    for (int64_t n = 0; n < e_.batch; ++n) {
+      const int64_t image = n * e_.groups + group;
+      Pad(pieces, x + image * e_.image, padded);
+      Gather(pieces, padded, packed);
+      Multiply(dy + image * e_.result, packed, sums, n > 0);
+    }
+    const int64_t first = panel * kTileColumns, columns = std::min(kTileColumns, e_.window - first);
+    for (int64_t o = 0; o < e_.out_channels; ++o)
+      std::copy_n(sums + o * kTileColumns, columns, dweight + o * e_.window + first);
+  }
+
+  // A sum over many places loses less in parts.
+  void Multiply(const float* dy, const float* packed, float* sums, bool accumulate) const {
+    constexpr int64_t kMostPlaces = 1024;
+    const int64_t parts = PartsOf(e_.places, kMostPlaces);
+    for (int64_t part = 0; part < parts; ++part) {
+      const int64_t first = e_.places * part / parts, end = e_.places * (part + 1) / parts;
+      const Product product{.m = e_.out_channels, .k = end - first, .a = {e_.places, 1}};
+      product.RunPacked(dy + first, packed + first * kTileColumns, sums, kTileColumns,
+                        accumulate || part > 0);
+    }
+  }
+
   Pieces PiecesOf(int64_t panel) const {
     const int64_t taps = e_.h.window * e_.w.window, first = panel * kTileColumns;
     const int64_t end = std::min(first + kTileColumns, e_.window);
@@ -311,8 +382,9 @@ class Conv2dGradWeightKernel : public VectorPrimitive {
     for (int64_t tap = first; tap < end;) {
       const int64_t channel = tap / taps - pieces.first_channel, i = tap % taps / e_.w.window,
                     j = tap % e_.w.window;
-      pieces.each[pieces.count++] = {channel * plane_ + i * width_ + j, tap - first};
-      tap += std::min({e_.w.window - j, end - tap, kLane});
+      pieces.each[pieces.count++] = {
+          channel * plane_ + i * e_.h.dilation * width_ + j * e_.w.dilation, tap - first};
+      tap += e_.w.dilation == 1 ? std::min({e_.w.window - j, end - tap, kLane}) : 1;
     }
     return pieces;
   }
@@ -354,9 +426,73 @@ class Conv2dGradWeightKernel : public VectorPrimitive {
   }
 
   const Extents e_;
-  const Product product_;
   const int64_t panels_;
   const int64_t width_, plane_;  // of a padded channel: of a row, and of all
+};
+
+// A kernel for images in rows, of a node some of whose images lie in blocks.
+class InRows : public Primitive {
+ public:
+  InRows(const NodeSpec& node, std::unique_ptr<Primitive> inner)
+      : inner_(std::move(inner)), inputs_(node.inputs.size()) {
+    size_t work = inner_->scratch_bytes();  // that all of them have, one after the other
+    const auto add = [&](const tensor::ValueSpec& spec, int input) {
+      if (spec.layout == tensor::Layout::kRowMajor) return;
+      const tensor::ValueSpec rows{spec.shape, spec.dtype};
+      const tensor::ValueSpec &from = input < 0 ? rows : spec, &to = input < 0 ? spec : rows;
+      auto reorder = Prepare({"reorder", {}, {&from, 1}, {&to, 1}}, Selection::kFastest);
+      work = std::max(work, reorder->scratch_bytes());
+      images_.push_back({input, Aligned(rows.bytes()), 0, std::move(reorder)});
+    };
+    for (size_t i = 0; i < inputs_; ++i) add(node.inputs[i], static_cast<int>(i));
+    add(node.outputs[0], -1);
+    scratch_bytes_ = Aligned(work);
+    for (Image& image : images_)
+      image.offset = std::exchange(scratch_bytes_, scratch_bytes_ + image.bytes);
+  }
+
+  size_t scratch_bytes() const override { return scratch_bytes_; }
+  std::string name() const override { return inner_->name(); }
+
+  void Run(const Arguments& a) override {
+    std::array<const void*, kMostInputs> inputs{};
+    std::copy_n(a.inputs, inputs_, inputs.begin());
+    void* output = a.outputs[0];
+    const auto reorder = [&](const Image& image, const void* from, void* to) {
+      image.reorder->Run({&from, &to, a.scratch, a.context});
+    };
+    for (const Image& image : images_) {
+      void* const rows = RowsOf(image, a);
+      if (image.input < 0) {
+        output = rows;
+      } else {
+        reorder(image, a.inputs[image.input], rows);
+        inputs[static_cast<size_t>(image.input)] = rows;
+      }
+    }
+    inner_->Run({inputs.data(), &output, a.scratch, a.context});
+    if (output != a.outputs[0]) reorder(images_.back(), output, a.outputs[0]);
+  }
+
+ private:
+  static constexpr size_t kMostInputs = 3;
+  struct Image {
+    int input;             // -1: the output, the last of them
+    size_t bytes, offset;  // of the scratch memory
+    std::unique_ptr<Primitive> reorder;
+  };
+  static size_t Aligned(size_t bytes) {
+    constexpr size_t kLine = 64;
+    return (bytes + kLine - 1) / kLine * kLine;
+  }
+  static void* RowsOf(const Image& image, const Arguments& a) {
+    return static_cast<std::byte*>(a.scratch) + image.offset;
+  }
+
+  const std::unique_ptr<Primitive> inner_;
+  const size_t inputs_;
+  std::vector<Image> images_;
+  size_t scratch_bytes_ = 0;
 };
 
 bool IsPlain(const Attributes& attributes) {
@@ -370,6 +506,15 @@ bool Takes(const NodeSpec& node, const Extents& e) {
   return Fits(node) && IsPlain(node.attributes) && e.Small();
 }
 
+// Whether the library has no kernel for the node but its product of matrices, which takes what it
+// packs into from the heap in each call: for groups, dilation, and without AVX-512 wide windows and
+// images of few pixels.
+bool IsLibrarysProduct(const NodeSpec& node) {
+  if (!FitsInAnyLayout(node) || (UsesWideTiles() && IsPlain(node.attributes))) return false;
+  const auto primitive = Prepare(node, Selection::kOneDnn);
+  return primitive->name().find("gemm") != std::string::npos;
+}
+
 }  // namespace
 
 std::unique_ptr<Primitive> Conv2d(const NodeSpec& node) {
@@ -377,11 +522,17 @@ std::unique_ptr<Primitive> Conv2d(const NodeSpec& node) {
   if (auto split = SplitConv2d(node)) return split;
   const Extents e(node.inputs[0].shape, node.inputs[1].shape, node.outputs[0].shape,
                   node.attributes);
-  if (!Takes(node, e)) return nullptr;
-  if (auto winograd = WinogradConv2d(node)) return winograd;
-  if (auto direct = DirectConv2d(node)) return direct;
-  return std::make_unique<Conv2dKernel>(e, node.inputs.size() == 3,
-                                        node.attributes.Int("relu") != 0);
+  const bool takes = Takes(node, e);
+  if (takes) {
+    if (auto winograd = WinogradConv2d(node)) return winograd;
+    if (auto direct = DirectConv2d(node)) return direct;
+  } else if (!IsLibrarysProduct(node)) {
+    return nullptr;
+  }
+  auto kernel =
+      std::make_unique<Conv2dKernel>(e, node.inputs.size() == 3, node.attributes.Int("relu") != 0);
+  if (takes) return kernel;
+  return std::make_unique<InRows>(node, std::move(kernel));
 }
 
 std::unique_ptr<Primitive> Conv2dGradInput(const NodeSpec& node) {
@@ -390,9 +541,15 @@ std::unique_ptr<Primitive> Conv2dGradInput(const NodeSpec& node) {
   if (node.inputs.size() != 2) return nullptr;
   const Extents e(node.outputs[0].shape, node.inputs[1].shape, node.inputs[0].shape,
                   node.attributes);
-  if (!Takes(node, e)) return nullptr;
-  if (auto winograd = WinogradConv2dGradInput(node)) return winograd;
-  return std::make_unique<Conv2dGradInputKernel>(e);
+  const bool takes = Takes(node, e);
+  if (takes) {
+    if (auto winograd = WinogradConv2dGradInput(node)) return winograd;
+  } else if (!IsLibrarysProduct(node)) {
+    return nullptr;
+  }
+  auto kernel = std::make_unique<Conv2dGradInputKernel>(e);
+  if (takes) return kernel;
+  return std::make_unique<InRows>(node, std::move(kernel));
 }
 
 std::unique_ptr<Primitive> Conv2dGradWeight(const NodeSpec& node) {
@@ -400,10 +557,16 @@ std::unique_ptr<Primitive> Conv2dGradWeight(const NodeSpec& node) {
   if (auto split = SplitConv2dGradWeight(node)) return split;
   const Extents e(node.inputs[0].shape, node.outputs[0].shape, node.inputs[1].shape,
                   node.attributes);
-  if (!Takes(node, e)) return nullptr;
-  if (auto winograd = WinogradConv2dGradWeight(node)) return winograd;
-  if (auto direct = DirectConv2dGradWeight(node)) return direct;
-  return std::make_unique<Conv2dGradWeightKernel>(e);
+  const bool takes = Takes(node, e);
+  if (takes) {
+    if (auto winograd = WinogradConv2dGradWeight(node)) return winograd;
+    if (auto direct = DirectConv2dGradWeight(node)) return direct;
+  } else if (!IsLibrarysProduct(node)) {
+    return nullptr;
+  }
+  auto kernel = std::make_unique<Conv2dGradWeightKernel>(e);
+  if (takes) return kernel;
+  return std::make_unique<InRows>(node, std::move(kernel));
 }
 
 }  // namespace ringmaster::kernels::vector

@@ -1,5 +1,7 @@
 #include <utility>
 
+#include "runtime/device/parallel.h"
+#include "runtime/kernels/vector/blocked_product.h"
 #include "runtime/kernels/vector/fit.h"
 #include "runtime/kernels/vector/product.h"
 #include "runtime/kernels/vector/split_product.h"
@@ -9,7 +11,7 @@ namespace ringmaster::kernels::vector {
 namespace {
 
 // Multiplications up to which a product is made in registers: beyond, blocking for caches wins, as
-// on a matrix unit, or as in oneDNN.
+// on a matrix unit, as in oneDNN with AVX-512, or as ours without it.
 constexpr int64_t kMostWork = int64_t{1} << 22;
 
 int64_t Rows(const tensor::Shape& shape) {
@@ -31,6 +33,22 @@ class MatrixKernel : public VectorPrimitive {
 
  private:
   const Product product_;
+  const bool has_bias_;
+};
+
+// A product that outgrows the caches.
+class BlockedKernel : public VectorPrimitive {
+ public:
+  BlockedKernel(const Product& product, bool has_bias) : product_(product), has_bias_(has_bias) {}
+
+  size_t scratch_bytes() const override { return product_.scratch_bytes(); }
+  void Run(const Arguments& a) override {
+    product_.Run(a.in<float>(0), a.in<float>(1), has_bias_ ? a.in<float>(2) : nullptr,
+                 a.out<float>(0), static_cast<float*>(a.scratch));
+  }
+
+ private:
+  const BlockedProduct product_;
   const bool has_bias_;
 };
 
@@ -60,12 +78,14 @@ class LinearThenGelu : public Primitive {
   const std::unique_ptr<Primitive> linear_, gelu_;
 };
 
-bool IsOurs(const NodeSpec& node, const Product& product) {
-  return Fits(node) && product.m * product.n <= kMostWork / product.k;
+bool IsSmall(const Product& product) {
+  return product.m * product.n <= kMostWork / product.k;
 }
 
 std::unique_ptr<Primitive> Make(const NodeSpec& node, const Product& product, bool has_bias) {
-  if (IsOurs(node, product)) return std::make_unique<MatrixKernel>(product, has_bias);
+  if (!Fits(node)) return nullptr;
+  if (IsSmall(product)) return std::make_unique<MatrixKernel>(product, has_bias);
+  if (!UsesWideTiles()) return std::make_unique<BlockedKernel>(product, has_bias);
   const SplitProduct split{.m = product.m,
                            .k = product.k,
                            .n = product.n,
@@ -76,10 +96,70 @@ std::unique_ptr<Primitive> Make(const NodeSpec& node, const Product& product, bo
                            .c_rows = {product.n},
                            .c_columns = {1},
                            .relu = product.relu};
-  if (!Fits(node) || !SplitProduct::Runs() || !split.Pays()) return nullptr;
+  if (!SplitProduct::Runs() || !split.Pays()) return nullptr;
   return std::make_unique<SplitKernel>(split, 0, 1, has_bias);
 }
 
+// A matrix as it lies in memory.
+struct Extent {
+  int64_t rows, columns;
+};
+
+// As a node's attributes say which of the two is transposed.
+Product ProductOf(const Attributes& attributes, Extent a, Extent b) {
+  const bool ta = attributes.Int("transpose_a") != 0, tb = attributes.Int("transpose_b") != 0;
+  return {.m = ta ? a.columns : a.rows,
+          .k = ta ? a.rows : a.columns,
+          .n = tb ? b.rows : b.columns,
+          .a = ta ? Strides{1, a.columns} : Strides{a.columns, 1},
+          .b = tb ? Strides{1, b.columns} : Strides{b.columns, 1}};
+}
+
+// Products of so many pairs of matrices, which lie one behind the other: threads share small ones,
+// and make each of the others together.
+class MatricesKernel : public VectorPrimitive {
+ public:
+  MatricesKernel(const Product& product, int64_t matrices)
+      : product_(product), blocked_(product), matrices_(matrices) {}
+
+  size_t scratch_bytes() const override {
+    return IsSmall(product_) ? static_cast<size_t>(matrices_) * product_.scratch_bytes()
+                             : blocked_.scratch_bytes();
+  }
+
+  void Run(const Arguments& a) override {
+    auto* const scratch = static_cast<float*>(a.scratch);
+    if (!IsSmall(product_)) {
+      for (int64_t i = 0; i < matrices_; ++i) {
+        const auto [x, w, y] = PairOf(a, i);
+        blocked_.Run(x, w, nullptr, y, scratch);
+      }
+      return;
+    }
+    const auto floats = static_cast<int64_t>(product_.scratch_bytes() / sizeof(float));
+    // Sixteen products are about as much work as touching an element.
+    const int64_t work = product_.m * product_.n * product_.k / 16 + 1;
+    device::ParallelFor(matrices_, work, [&](int64_t i) {
+      const auto [x, w, y] = PairOf(a, i);
+      product_.RunAlone(x, w, nullptr, y, scratch + i * floats);
+    });
+  }
+
+ private:
+  struct Pair {
+    const float *x, *w;
+    float* y;
+  };
+  Pair PairOf(const Arguments& a, int64_t i) const {
+    const auto& p = product_;
+    return {a.in<float>(0) + i * p.m * p.k, a.in<float>(1) + i * p.k * p.n,
+            a.out<float>(0) + i * p.m * p.n};
+  }
+
+  const Product product_;
+  const BlockedProduct blocked_;
+  const int64_t matrices_;
+};
 Product LinearProduct(const NodeSpec& node) {
   const tensor::Shape &x = node.inputs[0].shape, &weight = node.inputs[1].shape;
   return {.m = Rows(x),
@@ -97,10 +177,9 @@ std::unique_ptr<Primitive> Linear(const NodeSpec& node) {
 }
 
 std::unique_ptr<Primitive> LinearGelu(const NodeSpec& node) {
-  const Product product = LinearProduct(node);
-  if (IsOurs(node, product))
-    return std::make_unique<LinearGeluKernel>(product, node.inputs.size() == 3);
   if (!Fits(node)) return nullptr;
+  const Product product = LinearProduct(node);
+  if (IsSmall(product)) return std::make_unique<LinearGeluKernel>(product, node.inputs.size() == 3);
   const auto result = node.outputs.first(1);
   return std::make_unique<LinearThenGelu>(
       Prepare({"linear", node.attributes, node.inputs, result}, Selection::kFastest),
@@ -109,15 +188,16 @@ std::unique_ptr<Primitive> LinearGelu(const NodeSpec& node) {
 
 std::unique_ptr<Primitive> MatMul(const NodeSpec& node) {
   const tensor::Shape &a = node.inputs[0].shape, &b = node.inputs[1].shape;
-  const bool ta = node.attributes.Int("transpose_a") != 0,
-             tb = node.attributes.Int("transpose_b") != 0;
-  return Make(node,
-              {.m = ta ? a.dim(-1) : Rows(a),
-               .k = ta ? Rows(a) : a.dim(-1),
-               .n = tb ? Rows(b) : b.dim(-1),
-               .a = ta ? Strides{1, a.dim(-1)} : Strides{a.dim(-1), 1},
-               .b = tb ? Strides{1, b.dim(-1)} : Strides{b.dim(-1), 1}},
-              false);
+  return Make(node, ProductOf(node.attributes, {Rows(a), a.dim(-1)}, {Rows(b), b.dim(-1)}), false);
+}
+
+std::unique_ptr<Primitive> BatchMatMul(const NodeSpec& node) {
+  if (!Fits(node) || UsesWideTiles()) return nullptr;
+  const tensor::Shape &a = node.inputs[0].shape, &b = node.inputs[1].shape;
+  const Product product =
+      ProductOf(node.attributes, {a.dim(-2), a.dim(-1)}, {b.dim(-2), b.dim(-1)});
+  const int64_t matrices = a.Product(0, a.rank() - 2);
+  return std::make_unique<MatricesKernel>(product, matrices);
 }
 
 }  // namespace ringmaster::kernels::vector

@@ -12,6 +12,9 @@ std::unique_ptr<Primitive> AdaptiveAvgPool2dGrad(const NodeSpec&) {
 std::unique_ptr<Primitive> Add(const NodeSpec&) {
   return nullptr;
 }
+std::unique_ptr<Primitive> BatchMatMul(const NodeSpec&) {
+  return nullptr;
+}
 std::unique_ptr<Primitive> BatchMoments(const NodeSpec&) {
   return nullptr;
 }
