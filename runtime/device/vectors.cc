@@ -1,5 +1,6 @@
 #include "runtime/device/vectors.h"
 
+#include <algorithm>
 #include <string>
 
 #include "common/env.h"
@@ -29,16 +30,16 @@ bool HasTiles() {
          (d & kAmxTile) != 0 && GetsTiles();
 }
 
-// How many kinds there are, from the first on.
-int Has() {
+// How many kinds there are, from the first on. Tiles are asked for only where they are allowed.
+int Has(int allowed) {
   if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma")) return 0;
   if (!__builtin_cpu_supports("avx512f") || !__builtin_cpu_supports("avx512bw")) return 1;
-  return HasTiles() ? 3 : 2;
+  return allowed > 2 && HasTiles() ? 3 : 2;
 }
 
 #else
 
-int Has() {
+int Has(int /*allowed*/) {
   return 0;
 }
 
@@ -53,10 +54,11 @@ int Allowed() {
 }  // namespace
 
 bool MayUse(Vectors vectors) {
-  static const int allowed = Allowed();
-  if (static_cast<int>(vectors) >= allowed) return false;
-  static const int has = Has();
-  return static_cast<int>(vectors) < has;
+  static const int usable = [] {
+    const int allowed = Allowed();
+    return std::min(allowed, Has(allowed));
+  }();
+  return static_cast<int>(vectors) < usable;
 }
 
 }  // namespace ringmaster::device

@@ -12,8 +12,9 @@ enum class Vectors {
   kAmx,     // tiles of bf16, where the system lets programs use them
 };
 
-// Whether the processor has these, and the environment does not rule them out. Asks the system for
-// tiles at the first call. Thread-safe; the same answer as long as the process lives.
+// Whether the processor has these, and the environment does not rule them out. The first call asks
+// the system for tiles where these are not. Thread-safe; the same answer as long as the process
+// lives.
 bool MayUse(Vectors vectors);
 
 }  // namespace ringmaster::device

@@ -1,6 +1,8 @@
-// Loops in the widest vectors that the processor has, from one source.
+// Loops in the widest vectors that may be used (vectors.h), from one source.
 #ifndef RINGMASTER_RUNTIME_DEVICE_WIDE_H_
 #define RINGMASTER_RUNTIME_DEVICE_WIDE_H_
+
+#include "runtime/device/vectors.h"
 
 namespace ringmaster::device {
 
@@ -23,8 +25,8 @@ template <typename Body>
 template <typename Body>
 void WithWidestVectors(const Body& body) {
 #if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx512f")) return InWideVectors(body);
-  if (__builtin_cpu_supports("avx2")) return InVectors(body);
+  if (MayUse(Vectors::kAvx512)) return InWideVectors(body);
+  if (MayUse(Vectors::kAvx2)) return InVectors(body);
 #endif
   body();
 }

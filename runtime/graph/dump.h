@@ -38,7 +38,7 @@ struct PassDump {
 //   reorders of images: 1 of 14 steps, 32,768 bytes written
 //       3 reorder/images: f32[4, 8, 16, 16] to f32[4, 8, 16, 16] in blocks of 8
 //   reorders of images within other steps: none
-//   0 fc: linear by onednn/brgemm:avx2
+//   0 fc: linear by onednn/brg:avx512_core
 //       %4 f32[32, 64] at 0 (8,192 bytes)
 // "at 0 of the outputs' block" where it lies there.
 // `passes`, unless null, gets what the graph is after each pass, in their order, also where the

@@ -130,8 +130,8 @@ class LayoutChoice {
   }
 
   // Unless there is a kernel of ours, which is for convolutions so small that preparing a library's
-  // call takes longer than they do. Where an image of theirs comes in blocks, though, to reorder it
-  // would take longer still.
+  // call takes longer than they do, or such as the library has no kernel in blocks for. Where an
+  // image of theirs comes in blocks, though, to reorder it would take longer still.
   bool WantsBlocks(const Node& node, bool makes_image) const {
     const auto any = [&](const auto& is) { return std::ranges::any_of(node.inputs, is); };
     if (!makes_image && !any([&](ValueId v) { return IsImage(v); })) return false;

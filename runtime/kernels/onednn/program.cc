@@ -30,7 +30,8 @@ void KeepPositiveOf(float* values, int64_t count) {
 
 const dnnl::engine& CpuEngine() {
   static const dnnl::engine engine = [] {
-    // Before anything is prepared; afterwards the library takes no such word.
+    // Before anything is prepared; afterwards the library takes no such word, as where a program
+    // has used it by itself before.
     if (!device::MayUse(device::Vectors::kAvx512)) dnnl::set_max_cpu_isa(dnnl::cpu_isa::avx2);
     return dnnl::engine(dnnl::engine::kind::cpu, 0);
   }();

@@ -215,7 +215,7 @@ TEST_P(AgreementTest, ResultsAreTheReferencesOfLargeNumbers) {
   }
 }
 
-// Products and convolutions that only processors without AVX-512 leave to kernels of this folder.
+// Products that only processors without AVX-512 leave to kernels of this folder.
 class NarrowAgreementTest : public AgreementTest {
  protected:
   void SetUp() override {
@@ -254,6 +254,12 @@ const std::vector<AgreementNode>& NarrowNodes() {
        "batch_matmul",
        {F32({2, 3, 5, 7}), F32({2, 3, 7, 9})},
        {F32({2, 3, 5, 9})},
+       0,
+       product(false, false)},
+      {"ALoneMatrix",
+       "batch_matmul",
+       {F32({1, 40, 33}), F32({1, 33, 50})},
+       {F32({1, 40, 50})},
        0,
        product(false, false)},
       {"SmallTransposedMatrices",

@@ -1,7 +1,8 @@
-// Convolution of small images as matrix products: the windows of an image become the columns of a
-// matrix (Chellapilla, Puri, Simard: "High performance convolutional neural networks for document
-// processing", 2006), one image at a time, so that the matrix stays in the cache. For few channels,
-// which oneDNN's blocked layouts pad and reorder.
+// Convolutions as matrix products: the windows of an image become the columns of a matrix
+// (Chellapilla, Puri, Simard: "High performance convolutional neural networks for document
+// processing", 2006), one image and some rows of the result at a time, so that the matrix stays in
+// the cache. For small images of few channels, which oneDNN's blocked layouts pad and reorder, and
+// for whatever the library itself would make a product of.
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -204,14 +205,11 @@ class ByRows : public VectorPrimitive {
   }
   int64_t columns() const { return rows_ * e_.w.out; }
 
-  // For each thread: the matrix, what comes out of the product where that is not its place, and the
-  // product's own.
+  // For each thread: the matrix, what the kernel has beside it, and the product's own.
   size_t matrix_floats() const { return static_cast<size_t>(e_.window * columns()); }
-  size_t result_floats() const {
-    return parts() == 1 ? 0 : static_cast<size_t>(e_.out_channels * columns());
-  }
+  virtual size_t own_floats() const { return 0; }
   size_t floats() const {
-    return matrix_floats() + result_floats() + ProductOf(columns()).scratch_bytes() / sizeof(float);
+    return matrix_floats() + own_floats() + ProductOf(columns()).scratch_bytes() / sizeof(float);
   }
 
   // A lone image's product has the threads to itself.
@@ -242,7 +240,7 @@ class Conv2dKernel : public ByRows {
                const Product product = ProductOf(rows.size() * e_.w.out);
                e_.Gather(a.in<float>(0) + image * e_.image, rows, scratch);
                Multiply(product, pieces == 1, a.in<float>(1) + group * e_.weights(), scratch,
-                        result, scratch + matrix_floats() + result_floats());
+                        result, scratch + matrix_floats() + own_floats());
                Finish(result, product.n,
                       has_bias_ ? a.in<float>(2) + group * e_.out_channels : nullptr,
                       y + rows.begin * e_.w.out);
@@ -253,6 +251,11 @@ class Conv2dKernel : public ByRows {
   Product ProductOf(int64_t columns) const override {
     return {
         .m = e_.out_channels, .k = e_.window, .n = columns, .a = {e_.window, 1}, .b = {columns, 1}};
+  }
+
+  // What comes out of the product where that is not its place.
+  size_t own_floats() const override {
+    return parts() == 1 ? 0 : static_cast<size_t>(e_.out_channels * columns());
   }
 
   // What comes out of the product, a row for each channel, to its place.
@@ -289,8 +292,7 @@ class Conv2dGradInputKernel : public ByRows {
                for (int64_t part = 0; part < parts(); ++part) {
                  const Range rows = RowsOf(part);
                  Multiply(ProductOf(rows.size() * e_.w.out), images == 1, weight,
-                          dy + rows.begin * e_.w.out, scratch,
-                          scratch + matrix_floats() + result_floats());
+                          dy + rows.begin * e_.w.out, scratch, scratch + matrix_floats());
                  e_.Scatter(scratch, rows, dx);
                }
              });
@@ -442,17 +444,22 @@ class InRows : public Primitive {
       const tensor::ValueSpec &from = input < 0 ? rows : spec, &to = input < 0 ? spec : rows;
       auto reorder = Prepare({"reorder", {}, {&from, 1}, {&to, 1}}, Selection::kFastest);
       work = std::max(work, reorder->scratch_bytes());
-      images_.push_back({input, Aligned(rows.bytes()), 0, std::move(reorder)});
+      images_.push_back({input, rows.bytes(), 0, std::move(reorder)});
     };
     for (size_t i = 0; i < inputs_; ++i) add(node.inputs[i], static_cast<int>(i));
     add(node.outputs[0], -1);
     scratch_bytes_ = Aligned(work);
     for (Image& image : images_)
-      image.offset = std::exchange(scratch_bytes_, scratch_bytes_ + image.bytes);
+      image.offset = std::exchange(scratch_bytes_, scratch_bytes_ + Aligned(image.bytes));
   }
 
   size_t scratch_bytes() const override { return scratch_bytes_; }
   std::string name() const override { return inner_->name(); }
+  size_t reordered_bytes() const override {
+    size_t bytes = 0;
+    for (const Image& image : images_) bytes += image.bytes;
+    return bytes;
+  }
 
   void Run(const Arguments& a) override {
     std::array<const void*, kMostInputs> inputs{};
@@ -507,12 +514,18 @@ bool Takes(const NodeSpec& node, const Extents& e) {
 }
 
 // Whether the library has no kernel for the node but its product of matrices, which takes what it
-// packs into from the heap in each call: for groups, dilation, and without AVX-512 wide windows and
-// images of few pixels.
+// packs into from the heap in each call: for groups, dilation, wide windows, and images of few
+// pixels, which of them on which processor it knows itself.
 bool IsLibrarysProduct(const NodeSpec& node) {
-  if (!FitsInAnyLayout(node) || (UsesWideTiles() && IsPlain(node.attributes))) return false;
+  if (!FitsInAnyLayout(node)) return false;
   const auto primitive = Prepare(node, Selection::kOneDnn);
-  return primitive->name().find("gemm") != std::string::npos;
+  return primitive != nullptr && primitive->name().find("gemm:jit") != std::string::npos;
+}
+
+// A kernel for images in rows, for the node's, however they lie.
+std::unique_ptr<Primitive> ForImagesOf(const NodeSpec& node, std::unique_ptr<Primitive> kernel) {
+  if (IsRowMajor(node)) return kernel;
+  return std::make_unique<InRows>(node, std::move(kernel));
 }
 
 }  // namespace
@@ -522,17 +535,14 @@ std::unique_ptr<Primitive> Conv2d(const NodeSpec& node) {
   if (auto split = SplitConv2d(node)) return split;
   const Extents e(node.inputs[0].shape, node.inputs[1].shape, node.outputs[0].shape,
                   node.attributes);
-  const bool takes = Takes(node, e);
-  if (takes) {
+  if (Takes(node, e)) {
     if (auto winograd = WinogradConv2d(node)) return winograd;
     if (auto direct = DirectConv2d(node)) return direct;
   } else if (!IsLibrarysProduct(node)) {
     return nullptr;
   }
-  auto kernel =
-      std::make_unique<Conv2dKernel>(e, node.inputs.size() == 3, node.attributes.Int("relu") != 0);
-  if (takes) return kernel;
-  return std::make_unique<InRows>(node, std::move(kernel));
+  return ForImagesOf(node, std::make_unique<Conv2dKernel>(e, node.inputs.size() == 3,
+                                                          node.attributes.Int("relu") != 0));
 }
 
 std::unique_ptr<Primitive> Conv2dGradInput(const NodeSpec& node) {
@@ -541,15 +551,12 @@ std::unique_ptr<Primitive> Conv2dGradInput(const NodeSpec& node) {
   if (node.inputs.size() != 2) return nullptr;
   const Extents e(node.outputs[0].shape, node.inputs[1].shape, node.inputs[0].shape,
                   node.attributes);
-  const bool takes = Takes(node, e);
-  if (takes) {
+  if (Takes(node, e)) {
     if (auto winograd = WinogradConv2dGradInput(node)) return winograd;
   } else if (!IsLibrarysProduct(node)) {
     return nullptr;
   }
-  auto kernel = std::make_unique<Conv2dGradInputKernel>(e);
-  if (takes) return kernel;
-  return std::make_unique<InRows>(node, std::move(kernel));
+  return ForImagesOf(node, std::make_unique<Conv2dGradInputKernel>(e));
 }
 
 std::unique_ptr<Primitive> Conv2dGradWeight(const NodeSpec& node) {
@@ -557,16 +564,13 @@ std::unique_ptr<Primitive> Conv2dGradWeight(const NodeSpec& node) {
   if (auto split = SplitConv2dGradWeight(node)) return split;
   const Extents e(node.inputs[0].shape, node.outputs[0].shape, node.inputs[1].shape,
                   node.attributes);
-  const bool takes = Takes(node, e);
-  if (takes) {
+  if (Takes(node, e)) {
     if (auto winograd = WinogradConv2dGradWeight(node)) return winograd;
     if (auto direct = DirectConv2dGradWeight(node)) return direct;
   } else if (!IsLibrarysProduct(node)) {
     return nullptr;
   }
-  auto kernel = std::make_unique<Conv2dGradWeightKernel>(e);
-  if (takes) return kernel;
-  return std::make_unique<InRows>(node, std::move(kernel));
+  return ForImagesOf(node, std::make_unique<Conv2dGradWeightKernel>(e));
 }
 
 }  // namespace ringmaster::kernels::vector

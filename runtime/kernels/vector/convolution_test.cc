@@ -8,8 +8,10 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "runtime/device/vectors.h"
 #include "runtime/kernels/kernel.h"
 #include "runtime/kernels/vector/convolution_nodes.h"
+#include "runtime/tensor/random.h"
 
 namespace ringmaster::kernels::vector {
 namespace {
@@ -42,6 +44,37 @@ TEST_P(ConvolutionByRowsTest, AgreesWithTheReferenceOfImagesInBlocks) {
   if (GetParam().in % block != 0 || GetParam().out % block != 0)
     GTEST_SKIP() << "its channels fill no blocks of " << block;
   for (const Node& node : NodesOf(GetParam())) ExpectTheReference(node, layout);
+}
+
+// Whose product takes memory from the heap in each call.
+TEST(ConvolutionChoiceTest, LeavesNoneToTheLibrarysProductOfMatrices) {
+  if (!device::MayUse(device::Vectors::kAvx2)) GTEST_SKIP() << "no kernels of ours";
+  constexpr uint64_t kSeed = 29;
+  tensor::RandomStream stream({.seed = kSeed});
+  const auto any = [&](const std::vector<int64_t>& values) {
+    return values[stream.Below(static_cast<uint32_t>(values.size()))];
+  };
+  for (int round = 0; round < 1500; ++round) {
+    Convolution c{2,
+                  any({1, 3, 16, 64}),
+                  any({8, 16, 64}),
+                  any({1, 2, 4, 16, 33}),
+                  any({1, 3, 8, 40}),
+                  any({1, 2, 3, 5, 11, 25}),
+                  0,
+                  any({1, 2, 4}),
+                  any({1, 1, 2})};
+    c.padding = any({0, c.kernel / 2, c.kernel - 1});
+    if (c.in == c.out) c.groups = any({1, 1, c.in / 4, c.in});
+    if (c.Places(c.height) < 1 || c.Places(c.width) < 1) continue;
+    if (c.dilation * (c.kernel - 1) >= std::min(c.height, c.width) + 2 * c.padding) continue;
+    for (const Node& node : NodesOf(c)) {
+      const auto primitive = node.Make(DType::kF32, Selection::kFastest);
+      ASSERT_NE(primitive, nullptr);
+      EXPECT_EQ(primitive->name().find("gemm:jit"), std::string::npos)
+          << "seed " << kSeed << ", " << node.op << " of " << ::testing::PrintToString(c);
+    }
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(

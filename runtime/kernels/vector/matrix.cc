@@ -1,8 +1,8 @@
 #include <utility>
 
-#include "runtime/device/parallel.h"
 #include "runtime/kernels/vector/blocked_product.h"
 #include "runtime/kernels/vector/fit.h"
+#include "runtime/kernels/vector/parts.h"
 #include "runtime/kernels/vector/product.h"
 #include "runtime/kernels/vector/split_product.h"
 #include "runtime/kernels/vector/vector.h"
@@ -123,26 +123,18 @@ class MatricesKernel : public VectorPrimitive {
       : product_(product), blocked_(product), matrices_(matrices) {}
 
   size_t scratch_bytes() const override {
-    return IsSmall(product_) ? static_cast<size_t>(matrices_) * product_.scratch_bytes()
-                             : blocked_.scratch_bytes();
+    const auto threads = static_cast<size_t>(device::ThreadCount());
+    return IsSmall(product_) ? threads * product_.scratch_bytes() : blocked_.scratch_bytes();
   }
 
   void Run(const Arguments& a) override {
     auto* const scratch = static_cast<float*>(a.scratch);
-    if (!IsSmall(product_)) {
-      for (int64_t i = 0; i < matrices_; ++i) {
-        const auto [x, w, y] = PairOf(a, i);
-        blocked_.Run(x, w, nullptr, y, scratch);
-      }
-      return;
-    }
-    const auto floats = static_cast<int64_t>(product_.scratch_bytes() / sizeof(float));
-    // Sixteen products are about as much work as touching an element.
-    const int64_t work = product_.m * product_.n * product_.k / 16 + 1;
-    device::ParallelFor(matrices_, work, [&](int64_t i) {
+    if (IsSmall(product_) && matrices_ > 1) return RunSmall(a, scratch);
+    for (int64_t i = 0; i < matrices_; ++i) {
       const auto [x, w, y] = PairOf(a, i);
-      product_.RunAlone(x, w, nullptr, y, scratch + i * floats);
-    });
+      IsSmall(product_) ? product_.Run(x, w, nullptr, y, scratch)
+                        : blocked_.Run(x, w, nullptr, y, scratch);
+    }
   }
 
  private:
@@ -156,10 +148,21 @@ class MatricesKernel : public VectorPrimitive {
             a.out<float>(0) + i * p.m * p.n};
   }
 
+  void RunSmall(const Arguments& a, float* scratch) const {
+    // Sixteen products are about as much work as touching an element.
+    const int64_t work = product_.m * product_.n * product_.k / 16 + 1;
+    ForParts(matrices_, work, product_.scratch_bytes() / sizeof(float), scratch,
+             [&](int64_t i, float* own) {
+               const auto [x, w, y] = PairOf(a, i);
+               product_.RunAlone(x, w, nullptr, y, own);
+             });
+  }
+
   const Product product_;
   const BlockedProduct blocked_;
   const int64_t matrices_;
 };
+
 Product LinearProduct(const NodeSpec& node) {
   const tensor::Shape &x = node.inputs[0].shape, &weight = node.inputs[1].shape;
   return {.m = Rows(x),
@@ -192,11 +195,14 @@ std::unique_ptr<Primitive> MatMul(const NodeSpec& node) {
 }
 
 std::unique_ptr<Primitive> BatchMatMul(const NodeSpec& node) {
-  if (!Fits(node) || UsesWideTiles()) return nullptr;
+  if (!Fits(node)) return nullptr;
   const tensor::Shape &a = node.inputs[0].shape, &b = node.inputs[1].shape;
   const Product product =
       ProductOf(node.attributes, {a.dim(-2), a.dim(-1)}, {b.dim(-2), b.dim(-1)});
   const int64_t matrices = a.Product(0, a.rank() - 2);
+  // With AVX-512 the library is as fast from here on.
+  constexpr int64_t kMostWorkOfEach = int64_t{1} << 18;
+  if (UsesWideTiles() && product.m * product.n > kMostWorkOfEach / product.k) return nullptr;
   return std::make_unique<MatricesKernel>(product, matrices);
 }
 

@@ -59,7 +59,7 @@ struct Product {
 };
 
 // For tests, which compare the two: which tiles all products use from now on; at first the widest
-// that the processor has. False, and nothing is changed, where it does not have them.
+// that may be used (device/vectors.h). False, and nothing is changed, where they may not.
 bool UseWideTiles(bool wide);
 // Whether they are the widest that there are, of AVX-512: for kernels with both kinds themselves.
 bool UsesWideTiles();

@@ -1,7 +1,7 @@
 // Our own kernels for processors with AVX2 and FMA, for f32: small matrix products, for which
-// preparing a library's call takes longer than the product, and what is bound by memory. Each
-// function prepares one for a node, or gives null where the node or the processor does not fit;
-// off x86 it is always null.
+// preparing a library's call takes longer than the product, what is bound by memory, and what the
+// library would take memory from the heap for. Each function prepares one for a node, or gives null
+// where the node or the processor does not fit; off x86 it is always null.
 //
 // Each element of a result is computed by one thread in one order, so that the bits depend neither
 // on the number of threads nor on how work is shared among them.
