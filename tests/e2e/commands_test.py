@@ -426,6 +426,17 @@ class ExplainGraphCommand(RunTest):
         for name in ("1-model.dot", "2-gradients.dot", "3-plan.dot"):
             self.assertTrue(text[name].startswith("digraph {") and text[name].endswith("}\n"), name)
 
+    def test_a_bound_on_vectors_is_heeded_by_the_kernels_of_the_plan(self):
+        def explain(vectors):
+            return ringmaster(self.folder, "explain", "graph", str(DIGITS), "--out", "plan", env={"RINGMASTER_MAX_VECTORS": vectors})
+        self.assertEqual(explain("avx2").returncode, 0)
+        plan = (self.folder / "plan/3-plan.txt").read_text()
+        self.assertRegex(plan, r"conv2d by \S+")
+        self.assertNotRegex(plan, "avx512|vector/direct|vector/amx")
+        wrong = explain("wide")
+        self.assertEqual(wrong.returncode, 64, wrong.stderr)
+        self.assertIn("RINGMASTER_MAX_VECTORS: 'wide' is not one of avx2, avx512", wrong.stderr)
+
     def test_what_cannot_be_explained_is_said(self):
         answer = self.explain("nowhere.yaml")
         self.assertEqual((answer.returncode, answer.stdout), (66, ""))

@@ -9,6 +9,7 @@
 #include "runtime/kernels/transpose.h"
 #include "runtime/kernels/vector/lanes.h"
 #include "runtime/kernels/vector/parts.h"
+#include "runtime/kernels/vector/tile_row.h"
 #include "runtime/kernels/window.h"
 
 #pragma GCC target("avx2,fma")
@@ -45,46 +46,19 @@ struct Target {
   bool accumulate, relu;
 };
 
-__m256 PositivePart(__m256 v) {
-  return _mm256_and_ps(_mm256_cmp_ps(v, _mm256_setzero_ps(), _CMP_NLE_UQ), v);
-}
-
 // A tile of k steps: kRows floats of A for each, and kColumns of B.
 template <size_t... kRow>
 void MultiplyTile(std::index_sequence<kRow...>, int64_t k, const float* a, const float* b,
                   const Target& c) {
-  struct Sums {
-    __m256 low, high;
-  };
-  Sums sums[sizeof...(kRow)];
-  for (Sums& sum : sums) sum = {_mm256_setzero_ps(), _mm256_setzero_ps()};
+  TileRow sums[sizeof...(kRow)];
   (_mm_prefetch(c.data + kRow * c.stride, _MM_HINT_T0), ...);
   (_mm_prefetch(c.data + kRow * c.stride + kColumns - 1, _MM_HINT_T0), ...);
 #pragma GCC unroll 4
   for (int64_t i = 0; i < k; ++i, a += kRows, b += kColumns) {
     const __m256 low = _mm256_loadu_ps(b), high = _mm256_loadu_ps(b + kLane);
-    const auto add = [&](Sums& sum, size_t row) {
-      const __m256 value = _mm256_broadcast_ss(a + row);
-      sum.low = _mm256_fmadd_ps(value, low, sum.low);
-      sum.high = _mm256_fmadd_ps(value, high, sum.high);
-    };
-    (add(sums[kRow], kRow), ...);
+    (sums[kRow].MultiplyAdd(_mm256_broadcast_ss(a + kRow), low, high), ...);
   }
-  const auto store = [&](Sums sum, size_t row) {
-    float* const to = c.data + static_cast<int64_t>(row) * c.stride;
-    if (c.accumulate) {
-      sum.low = _mm256_add_ps(_mm256_loadu_ps(to), sum.low);
-      sum.high = _mm256_add_ps(_mm256_loadu_ps(to + kLane), sum.high);
-    }
-    if (c.bias != nullptr) {
-      sum.low = _mm256_add_ps(sum.low, _mm256_loadu_ps(c.bias));
-      sum.high = _mm256_add_ps(sum.high, _mm256_loadu_ps(c.bias + kLane));
-    }
-    if (c.relu) sum = {PositivePart(sum.low), PositivePart(sum.high)};
-    _mm256_storeu_ps(to, sum.low);
-    _mm256_storeu_ps(to + kLane, sum.high);
-  };
-  (store(sums[kRow], kRow), ...);
+  (sums[kRow].Store(c.data + kRow * c.stride, c.accumulate, c.bias, c.relu), ...);
 }
 
 template <size_t kTall>

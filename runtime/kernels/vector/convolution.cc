@@ -5,14 +5,13 @@
 // for whatever the library itself would make a product of.
 #include <algorithm>
 #include <array>
-#include <cstddef>
+#include <memory>
 #include <string>
-#include <utility>
-#include <vector>
 
-#include "runtime/device/parallel.h"
+#include "runtime/kernels/vector/convolution_matrix.h"
 #include "runtime/kernels/vector/direct_convolution.h"
 #include "runtime/kernels/vector/fit.h"
+#include "runtime/kernels/vector/in_rows.h"
 #include "runtime/kernels/vector/lanes.h"
 #include "runtime/kernels/vector/parts.h"
 #include "runtime/kernels/vector/product.h"
@@ -28,163 +27,6 @@
 namespace ringmaster::kernels::vector {
 namespace {
 
-// Up to this many floats one image's matrix, its windows by its places, stays in the second cache.
-constexpr int64_t kMostMatrix = 1 << 16;
-constexpr int64_t kMostWindow = 512;
-constexpr int64_t kMostChannels = 256;
-
-// What all three kernels need, from the shapes of x, weight and y. A group of a sample's channels
-// is an image of its own, with weights of its own.
-struct Extents {
-  int64_t batch, groups;
-  int64_t in_channels, out_channels;  // of a group
-  int64_t image, result;              // elements of x and of y, for a group of a sample
-  int64_t places, window;             // columns and rows of an image's matrix
-  Axis h, w;
-
-  Extents(const tensor::Shape& x, const tensor::Shape& weight, const tensor::Shape& y,
-          const Attributes& attributes)
-      : batch(x.dim(0)),
-        groups(std::max<int64_t>(1, attributes.Int("groups"))),
-        in_channels(x.dim(1) / groups),
-        out_channels(y.dim(1) / groups),
-        image(x.Product(1, 4) / groups),
-        result(y.Product(1, 4) / groups),
-        places(y.Product(2, 4)),
-        window(weight.Product(1, 4)) {
-    const Window both = MakeWindow(x, y, weight.dim(2), weight.dim(3), attributes);
-    h = both.h;
-    w = both.w;
-  }
-
-  int64_t images() const { return batch * groups; }
-  // Of a group.
-  int64_t weights() const { return out_channels * window; }
-
-  bool Small() const {
-    return window * places <= kMostMatrix && window <= kMostWindow && out_channels <= kMostChannels;
-  }
-  // Rows of the result whose places' columns of the matrix stay in the second cache, or one.
-  int64_t RowsAtOnce() const {
-    return std::clamp<int64_t>(kMostMatrix / (window * w.out), 1, h.out);
-  }
-
-  // An image's matrix, of the places in these rows of the result: each row is what one tap of one
-  // channel sees at every place.
-  void Gather(const float* x, const Range& rows, float* to) const {
-    const int64_t columns = rows.size() * w.out;
-    ForTaps([&](const Tap& tap, int64_t row) {
-      float* const all = to + row * columns;
-      if (h.padding != 0 || w.padding != 0) std::fill_n(all, columns, 0.0F);
-      const Runs runs = RunsOf(tap, rows);
-      if (w.stride != 1) {
-        ForRuns(runs, x, all, [&](const float* from, float* run) {
-          for (int64_t i = 0; i < runs.count; ++i) run[i] = from[i * w.stride];
-        });
-      } else if (runs.count == kLane) {
-        ForRuns(runs, x, all, CopyLane);
-      } else if (runs.count > kLane) {
-        // The last vector overlaps the one before.
-        ForRuns(runs, x, all, [last = runs.count - kLane](const float* from, float* run) {
-          for (int64_t i = 0; i < last; i += kLane) CopyLane(from + i, run + i);
-          CopyLane(from + last, run + last);
-        });
-      } else {
-        ForRuns(runs, x, all, [&](const float* from, float* run) {
-          for (int64_t i = 0; i < runs.count; ++i) run[i] = from[i];
-        });
-      }
-    });
-  }
-
-  // The adjoint: adds all rows to the image.
-  void Scatter(const float* from, const Range& rows, float* dx) const {
-    const int64_t columns = rows.size() * w.out;
-    ForTaps([&](const Tap& tap, int64_t row) {
-      const float* const all = from + row * columns;
-      const Runs runs = RunsOf(tap, rows);
-      if (w.stride != 1) {
-        ForRuns(runs, dx, all, [&](float* to, const float* run) {
-          for (int64_t i = 0; i < runs.count; ++i) to[i * w.stride] += run[i];
-        });
-      } else {
-        ForRuns(runs, dx, all, [&](float* to, const float* run) {
-          int64_t i = 0;
-          for (; i + kLane <= runs.count; i += kLane) AddLane(run + i, to + i);
-          for (; i < runs.count; ++i) to[i] += run[i];
-        });
-      }
-    });
-  }
-
- private:
-  // What a row of the matrix stands for: a channel, and a place in the window.
-  struct Tap {
-    int64_t channel, i, j;
-  };
-
-  // Calls body(tap, its number) for all rows of the matrix.
-  template <typename Body>
-  void ForTaps(const Body& body) const {
-    Tap tap{};
-    for (int64_t row = 0; row < window; ++row) {
-      body(tap, row);
-      if (++tap.j < w.window) continue;
-      tap.j = 0;
-      if (++tap.i < h.window) continue;
-      tap.i = 0;
-      ++tap.channel;
-    }
-  }
-
-  // The places of one tap that lie inside the image, of those in some rows of the result: in each
-  // of `rows` of these `count` that are side by side, and in the image w.stride apart.
-  struct Runs {
-    int64_t rows, count;
-    int64_t place, at;  // of the first, in those rows of the result and in the image
-  };
-
-  Runs RunsOf(const Tap& tap, const Range& rows) const {
-    const Range inside = Inside(h, tap.i), across = Inside(w, tap.j);
-    const int64_t begin = std::max(inside.begin, rows.begin);
-    const Range down{begin, std::max(begin, std::min(inside.end, rows.end))};
-    return {down.size(), across.size(), (down.begin - rows.begin) * w.out + across.begin,
-            (tap.channel * h.in + h.InputAt(down.begin, tap.i)) * w.in +
-                w.InputAt(across.begin, tap.j)};
-  }
-
-  // Places whose tap falls inside: 0 <= place * stride - padding + tap * dilation < in.
-  static Range Inside(const Axis& axis, int64_t tap) {
-    const auto places_before = [&](int64_t pixels) {
-      if (pixels <= 0) return int64_t{0};
-      return axis.stride == 1 ? pixels : (pixels + axis.stride - 1) / axis.stride;
-    };
-    const int64_t lack = axis.padding - tap * axis.dilation;
-    const int64_t end = std::min(axis.out, places_before(axis.in + lack));
-    return {std::min(places_before(lack), end), end};
-  }
-
-  // Calls body(where a run begins in the image, where in the row of the matrix).
-  template <typename Image, typename Row, typename Body>
-  void ForRuns(const Runs& runs, Image* image, Row* row, const Body& body) const {
-    if (runs.rows == 0 || runs.count == 0) return;
-    image += runs.at;
-    row += runs.place;
-    for (int64_t i = 0; i < runs.rows; ++i) {
-      body(image, row);
-      image += h.stride * w.in;
-      row += w.out;
-    }
-  }
-
-  static void CopyLane(const float* from, float* to) {
-    _mm256_storeu_ps(to, _mm256_loadu_ps(from));
-  }
-  static void AddLane(const float* from, float* to) {
-    _mm256_storeu_ps(to, _mm256_add_ps(_mm256_loadu_ps(to), _mm256_loadu_ps(from)));
-  }
-};
-
 // Kernels that work through images one by one, some rows of the result at a time, each with a
 // matrix and a product.
 class ByRows : public VectorPrimitive {
@@ -194,7 +36,7 @@ class ByRows : public VectorPrimitive {
   }
 
  protected:
-  explicit ByRows(const Extents& e) : e_(e), rows_(e.RowsAtOnce()) {}
+  explicit ByRows(const ConvolutionMatrix& e) : e_(e), rows_(e.RowsAtOnce()) {}
 
   // Of so many columns of the matrix.
   virtual Product ProductOf(int64_t columns) const = 0;
@@ -218,7 +60,7 @@ class ByRows : public VectorPrimitive {
     alone ? product.Run(x, w, nullptr, y, scratch) : product.RunAlone(x, w, nullptr, y, scratch);
   }
 
-  const Extents e_;
+  const ConvolutionMatrix e_;
   const int64_t rows_;
 };
 
@@ -226,7 +68,7 @@ class ByRows : public VectorPrimitive {
 // the matrix.
 class Conv2dKernel : public ByRows {
  public:
-  Conv2dKernel(const Extents& e, bool has_bias, bool relu)
+  Conv2dKernel(const ConvolutionMatrix& e, bool has_bias, bool relu)
       : ByRows(e), has_bias_(has_bias), relu_(relu) {}
 
   void Run(const Arguments& a) override {
@@ -279,7 +121,7 @@ class Conv2dKernel : public ByRows {
 // (dy, weight) -> dx: for each image weight transposed times dy is the gradient of the matrix.
 class Conv2dGradInputKernel : public ByRows {
  public:
-  explicit Conv2dGradInputKernel(const Extents& e) : ByRows(e) {}
+  explicit Conv2dGradInputKernel(const ConvolutionMatrix& e) : ByRows(e) {}
 
   void Run(const Arguments& a) override {
     const int64_t images = e_.images();
@@ -314,7 +156,7 @@ class Conv2dGradInputKernel : public ByRows {
 // made at once, by rows.
 class Conv2dGradWeightKernel : public VectorPrimitive {
  public:
-  explicit Conv2dGradWeightKernel(const Extents& e)
+  explicit Conv2dGradWeightKernel(const ConvolutionMatrix& e)
       : e_(e),
         panels_(PartsOf(e.window, kTileColumns)),
         width_(e.w.in + 2 * e.w.padding),
@@ -427,79 +269,9 @@ class Conv2dGradWeightKernel : public VectorPrimitive {
     return kTileColumns * (e_.out_channels + e_.places + 1 + channel_rows);
   }
 
-  const Extents e_;
+  const ConvolutionMatrix e_;
   const int64_t panels_;
   const int64_t width_, plane_;  // of a padded channel: of a row, and of all
-};
-
-// A kernel for images in rows, of a node some of whose images lie in blocks.
-class InRows : public Primitive {
- public:
-  InRows(const NodeSpec& node, std::unique_ptr<Primitive> inner)
-      : inner_(std::move(inner)), inputs_(node.inputs.size()) {
-    size_t work = inner_->scratch_bytes();  // that all of them have, one after the other
-    const auto add = [&](const tensor::ValueSpec& spec, int input) {
-      if (spec.layout == tensor::Layout::kRowMajor) return;
-      const tensor::ValueSpec rows{spec.shape, spec.dtype};
-      const tensor::ValueSpec &from = input < 0 ? rows : spec, &to = input < 0 ? spec : rows;
-      auto reorder = Prepare({"reorder", {}, {&from, 1}, {&to, 1}}, Selection::kFastest);
-      work = std::max(work, reorder->scratch_bytes());
-      images_.push_back({input, rows.bytes(), 0, std::move(reorder)});
-    };
-    for (size_t i = 0; i < inputs_; ++i) add(node.inputs[i], static_cast<int>(i));
-    add(node.outputs[0], -1);
-    scratch_bytes_ = Aligned(work);
-    for (Image& image : images_)
-      image.offset = std::exchange(scratch_bytes_, scratch_bytes_ + Aligned(image.bytes));
-  }
-
-  size_t scratch_bytes() const override { return scratch_bytes_; }
-  std::string name() const override { return inner_->name(); }
-  size_t reordered_bytes() const override {
-    size_t bytes = 0;
-    for (const Image& image : images_) bytes += image.bytes;
-    return bytes;
-  }
-
-  void Run(const Arguments& a) override {
-    std::array<const void*, kMostInputs> inputs{};
-    std::copy_n(a.inputs, inputs_, inputs.begin());
-    void* output = a.outputs[0];
-    const auto reorder = [&](const Image& image, const void* from, void* to) {
-      image.reorder->Run({&from, &to, a.scratch, a.context});
-    };
-    for (const Image& image : images_) {
-      void* const rows = RowsOf(image, a);
-      if (image.input < 0) {
-        output = rows;
-      } else {
-        reorder(image, a.inputs[image.input], rows);
-        inputs[static_cast<size_t>(image.input)] = rows;
-      }
-    }
-    inner_->Run({inputs.data(), &output, a.scratch, a.context});
-    if (output != a.outputs[0]) reorder(images_.back(), output, a.outputs[0]);
-  }
-
- private:
-  static constexpr size_t kMostInputs = 3;
-  struct Image {
-    int input;             // -1: the output, the last of them
-    size_t bytes, offset;  // of the scratch memory
-    std::unique_ptr<Primitive> reorder;
-  };
-  static size_t Aligned(size_t bytes) {
-    constexpr size_t kLine = 64;
-    return (bytes + kLine - 1) / kLine * kLine;
-  }
-  static void* RowsOf(const Image& image, const Arguments& a) {
-    return static_cast<std::byte*>(a.scratch) + image.offset;
-  }
-
-  const std::unique_ptr<Primitive> inner_;
-  const size_t inputs_;
-  std::vector<Image> images_;
-  size_t scratch_bytes_ = 0;
 };
 
 bool IsPlain(const Attributes& attributes) {
@@ -509,7 +281,7 @@ bool IsPlain(const Attributes& attributes) {
 }
 
 // The extents, where the kernels are for them.
-bool Takes(const NodeSpec& node, const Extents& e) {
+bool Takes(const NodeSpec& node, const ConvolutionMatrix& e) {
   return Fits(node) && IsPlain(node.attributes) && e.Small();
 }
 
@@ -522,55 +294,49 @@ bool IsLibrarysProduct(const NodeSpec& node) {
   return primitive != nullptr && primitive->name().find("gemm:jit") != std::string::npos;
 }
 
-// A kernel for images in rows, for the node's, however they lie.
-std::unique_ptr<Primitive> ForImagesOf(const NodeSpec& node, std::unique_ptr<Primitive> kernel) {
-  if (IsRowMajor(node)) return kernel;
-  return std::make_unique<InRows>(node, std::move(kernel));
-}
-
 }  // namespace
 
 std::unique_ptr<Primitive> Conv2d(const NodeSpec& node) {
   if (auto winograd = WinogradConv2dOfBlocks(node)) return winograd;
   if (auto split = SplitConv2d(node)) return split;
-  const Extents e(node.inputs[0].shape, node.inputs[1].shape, node.outputs[0].shape,
-                  node.attributes);
+  const ConvolutionMatrix e(node.inputs[0].shape, node.inputs[1].shape, node.outputs[0].shape,
+                            node.attributes);
   if (Takes(node, e)) {
     if (auto winograd = WinogradConv2d(node)) return winograd;
     if (auto direct = DirectConv2d(node)) return direct;
   } else if (!IsLibrarysProduct(node)) {
     return nullptr;
   }
-  return ForImagesOf(node, std::make_unique<Conv2dKernel>(e, node.inputs.size() == 3,
-                                                          node.attributes.Int("relu") != 0));
+  return InRows(node, std::make_unique<Conv2dKernel>(e, node.inputs.size() == 3,
+                                                     node.attributes.Int("relu") != 0));
 }
 
 std::unique_ptr<Primitive> Conv2dGradInput(const NodeSpec& node) {
   if (auto winograd = WinogradConv2dGradInputOfBlocks(node)) return winograd;
   if (auto split = SplitConv2dGradInput(node)) return split;
   if (node.inputs.size() != 2) return nullptr;
-  const Extents e(node.outputs[0].shape, node.inputs[1].shape, node.inputs[0].shape,
-                  node.attributes);
+  const ConvolutionMatrix e(node.outputs[0].shape, node.inputs[1].shape, node.inputs[0].shape,
+                            node.attributes);
   if (Takes(node, e)) {
     if (auto winograd = WinogradConv2dGradInput(node)) return winograd;
   } else if (!IsLibrarysProduct(node)) {
     return nullptr;
   }
-  return ForImagesOf(node, std::make_unique<Conv2dGradInputKernel>(e));
+  return InRows(node, std::make_unique<Conv2dGradInputKernel>(e));
 }
 
 std::unique_ptr<Primitive> Conv2dGradWeight(const NodeSpec& node) {
   if (auto winograd = WinogradConv2dGradWeightOfBlocks(node)) return winograd;
   if (auto split = SplitConv2dGradWeight(node)) return split;
-  const Extents e(node.inputs[0].shape, node.outputs[0].shape, node.inputs[1].shape,
-                  node.attributes);
+  const ConvolutionMatrix e(node.inputs[0].shape, node.outputs[0].shape, node.inputs[1].shape,
+                            node.attributes);
   if (Takes(node, e)) {
     if (auto winograd = WinogradConv2dGradWeight(node)) return winograd;
     if (auto direct = DirectConv2dGradWeight(node)) return direct;
   } else if (!IsLibrarysProduct(node)) {
     return nullptr;
   }
-  return ForImagesOf(node, std::make_unique<Conv2dGradWeightKernel>(e));
+  return InRows(node, std::make_unique<Conv2dGradWeightKernel>(e));
 }
 
 }  // namespace ringmaster::kernels::vector

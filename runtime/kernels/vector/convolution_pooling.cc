@@ -143,11 +143,6 @@ struct PooledTile {
   static Rows Zero() {
     return {_mm256_setzero_ps(), _mm256_setzero_ps()};
   }
-  // What is no number stays; a maximum would keep the sign of -0.
-  static __m256 PositivePart(__m256 v) {
-    return _mm256_and_ps(_mm256_cmp_ps(v, _mm256_setzero_ps(), _CMP_NLE_UQ), v);
-  }
-
   void Finish(Rows rows, int64_t channel, const float* bias, float* y, uint8_t* places) const {
     if (bias != nullptr) {
       const __m256 offset = _mm256_broadcast_ss(bias + channel);

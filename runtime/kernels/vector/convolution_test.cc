@@ -38,17 +38,15 @@ TEST_P(ConvolutionByRowsTest, AgreesWithTheReferenceInDouble) {
   for (const Node& node : NodesOf(GetParam())) ExpectTheReference(node, Layout::kRowMajor);
 }
 
-TEST_P(ConvolutionByRowsTest, AgreesWithTheReferenceOfImagesInBlocks) {
-  const Layout layout = FastestImageLayout();
-  const auto block = static_cast<int64_t>(layout);
-  if (GetParam().in % block != 0 || GetParam().out % block != 0)
-    GTEST_SKIP() << "its channels fill no blocks of " << block;
-  for (const Node& node : NodesOf(GetParam())) ExpectTheReference(node, layout);
+class ConvolutionOfBlocksTest : public ConvolutionByRowsTest {};
+
+TEST_P(ConvolutionOfBlocksTest, AgreesWithTheReferenceInDouble) {
+  for (const Node& node : NodesOf(GetParam())) ExpectTheReference(node, FastestImageLayout());
 }
 
 // Whose product takes memory from the heap in each call.
 TEST(ConvolutionChoiceTest, LeavesNoneToTheLibrarysProductOfMatrices) {
-  if (!device::MayUse(device::Vectors::kAvx2)) GTEST_SKIP() << "no kernels of ours";
+  if (!device::MayUse(device::Vectors::kAvx2)) GTEST_SKIP() << "this processor lacks AVX2 or FMA";
   constexpr uint64_t kSeed = 29;
   tensor::RandomStream stream({.seed = kSeed});
   const auto any = [&](const std::vector<int64_t>& values) {
@@ -77,20 +75,26 @@ TEST(ConvolutionChoiceTest, LeavesNoneToTheLibrarysProductOfMatrices) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Shapes, ConvolutionByRowsTest,
-    ::testing::Values(Convolution{2, 8, 16, 90, 100, 3, 1, 1, 2, 4},  // rows in several parts
-                      Convolution{1, 512, 16, 6, 7, 3, 2, 1, 2},      // a lone image
+std::string NameOf(const ::testing::TestParamInfo<Convolution>& info) {
+  const Convolution& c = info.param;
+  return fmt::format("Of{}x{}x{}x{}By{}x{}In{}", c.batch, c.in, c.height, c.width, c.out, c.kernel,
+                     c.groups);
+}
+
+// Whose channels fill blocks of sixteen.
+const auto kInBlocks =
+    ::testing::Values(Convolution{1, 512, 16, 6, 7, 3, 2, 1, 2},      // a lone image
                       Convolution{3, 32, 64, 9, 11, 3, 1, 2, 1, 16},  // with strides
                       Convolution{2, 16, 32, 8, 8, 3, 4, 1, 4, 8},    // most taps outside
+                      Convolution{4, 64, 64, 2, 2, 3, 1});            // few pixels
+INSTANTIATE_TEST_SUITE_P(InBlocks, ConvolutionOfBlocksTest, kInBlocks, NameOf);
+INSTANTIATE_TEST_SUITE_P(InRows, ConvolutionByRowsTest, kInBlocks, NameOf);
+INSTANTIATE_TEST_SUITE_P(
+    OddOnes, ConvolutionByRowsTest,
+    ::testing::Values(Convolution{2, 8, 16, 90, 100, 3, 1, 1, 2, 4},  // rows in several parts
                       Convolution{2, 6, 9, 12, 13, 5, 2, 1, 1, 3},    // channels that are no blocks
-                      Convolution{2, 3, 8, 200, 210, 11, 2, 4},       // AlexNet's first
-                      Convolution{4, 64, 64, 2, 2, 3, 1}),            // few pixels
-    [](const auto& info) {
-      const Convolution& c = info.param;
-      return fmt::format("Of{}x{}x{}x{}By{}x{}In{}", c.batch, c.in, c.height, c.width, c.out,
-                         c.kernel, c.groups);
-    });
+                      Convolution{2, 3, 8, 200, 210, 11, 2, 4}),      // AlexNet's first
+    NameOf);
 
 }  // namespace
 }  // namespace ringmaster::kernels::vector

@@ -140,6 +140,11 @@ inline float Largest(const float* x, int64_t n) {
   return largest;
 }
 
+// What is no number stays; a maximum would keep the sign of -0.
+inline __m256 PositivePart(__m256 v) {
+  return _mm256_and_ps(_mm256_cmp_ps(v, _mm256_setzero_ps(), _CMP_NLE_UQ), v);
+}
+
 // e^x. Cody and Waite's reduction by ln 2 in two parts and the polynomial of Cephes (Moshier:
 // "Methods and programs for mathematical functions", 1989; single/expf.c); the result is off by
 // less than 1e-7 of itself. 0 where it would be less than the smallest normal number; for x beyond

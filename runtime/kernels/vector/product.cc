@@ -11,6 +11,7 @@
 #include "runtime/kernels/transpose.h"
 #include "runtime/kernels/vector/gelu.h"
 #include "runtime/kernels/vector/lanes.h"
+#include "runtime/kernels/vector/tile_row.h"
 
 namespace ringmaster::kernels::vector {
 namespace {
@@ -167,46 +168,18 @@ int64_t PackFours(int64_t k, int64_t stride, int64_t columns, const float* from,
 struct Tile {
   static constexpr size_t kRows = 6;
 
-  struct Accumulators {
-    __m256 low, high;
-  };
-
-  static __m256 PositivePart(__m256 v) {
-    return _mm256_and_ps(_mm256_cmp_ps(v, _mm256_setzero_ps(), _CMP_NLE_UQ), v);
-  }
-
   template <size_t... kRow>
   static void Run(std::index_sequence<kRow...>, const Product& p, const float* a, Panel b,
                   const Target& c) {
-    Accumulators sums[sizeof...(kRow)];
-    for (Accumulators& sum : sums) sum = {_mm256_setzero_ps(), _mm256_setzero_ps()};
+    TileRow sums[sizeof...(kRow)];
     const float* from = b.data;
     for (int64_t i = 0; i < p.k; ++i) {
       const __m256 low = _mm256_loadu_ps(from), high = _mm256_loadu_ps(from + kLane);
-      const auto add = [&](Accumulators& sum, int64_t row) {
-        const __m256 value = _mm256_broadcast_ss(a + row * p.a.row);
-        sum.low = _mm256_fmadd_ps(value, low, sum.low);
-        sum.high = _mm256_fmadd_ps(value, high, sum.high);
-      };
-      (add(sums[kRow], kRow), ...);
+      (sums[kRow].MultiplyAdd(_mm256_broadcast_ss(a + kRow * p.a.row), low, high), ...);
       a += p.a.column;
       from += b.stride;
     }
-    const auto store = [&](Accumulators sum, int64_t row) {
-      float* const to = c.data + row * c.stride;
-      if (c.accumulate) {
-        sum.low = _mm256_add_ps(_mm256_loadu_ps(to), sum.low);
-        sum.high = _mm256_add_ps(_mm256_loadu_ps(to + kLane), sum.high);
-      }
-      if (c.bias != nullptr) {
-        sum.low = _mm256_add_ps(sum.low, _mm256_loadu_ps(c.bias));
-        sum.high = _mm256_add_ps(sum.high, _mm256_loadu_ps(c.bias + kLane));
-      }
-      if (p.relu) sum = {PositivePart(sum.low), PositivePart(sum.high)};
-      _mm256_storeu_ps(to, sum.low);
-      _mm256_storeu_ps(to + kLane, sum.high);
-    };
-    (store(sums[kRow], kRow), ...);
+    (sums[kRow].Store(c.data + kRow * c.stride, c.accumulate, c.bias, p.relu), ...);
   }
 
   // Two panels would want more registers than there are.

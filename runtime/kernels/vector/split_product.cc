@@ -7,6 +7,7 @@
 #include "runtime/device/vectors.h"
 #include "runtime/kernels/vector/parts.h"
 #include "runtime/kernels/vector/split_pack.h"
+#include "runtime/kernels/window.h"
 
 namespace ringmaster::kernels::vector {
 namespace {
@@ -177,10 +178,6 @@ void MultiplyStrips(const char* a, const char* b, int64_t steps, Finish& before,
 }
 
 #pragma GCC pop_options
-
-struct Range {
-  int64_t begin, end;
-};
 
 // A thread's share of `count`.
 Range ShareOf(int64_t team, int64_t count) {
