@@ -128,10 +128,11 @@ TEST(GraphDumpTest, ShowsWhatEachPassLeavesOfTheGraph) {
     if (dump.made.text.find("act: relu") != std::string::npos) with_relu.push_back(dump.pass);
     EXPECT_THAT(LooseEnds(dump.made.dot), IsEmpty());
   }
-  EXPECT_THAT(passes, ::testing::ElementsAre("FoldConstants", "Simplify", "MergeEqualNodes",
-                                             "DelayPoolGrads", "FuseRelu", "FuseGelu",
-                                             "ChooseLayouts", "FuseResidualGrad", "FuseReluGrad",
-                                             "FuseNormMaxPool", "KeepTaps", "FuseMaxPool"));
+  EXPECT_THAT(passes,
+              ::testing::ElementsAre("FoldConstants", "Simplify", "MergeEqualNodes",
+                                     "DelayPoolGrads", "FuseRelu", "FuseGelu", "ChooseLayouts",
+                                     "FuseResidualGrad", "FuseReluGrad", "FuseConvNorm",
+                                     "FuseNormMaxPool", "KeepTaps", "FuseMaxPool"));
   EXPECT_THAT(with_scale, ::testing::ElementsAre("FoldConstants"));
   EXPECT_THAT(with_relu, ::testing::ElementsAre("FoldConstants", "Simplify", "MergeEqualNodes",
                                                 "DelayPoolGrads"));

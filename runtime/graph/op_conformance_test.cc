@@ -159,8 +159,9 @@ TEST(OpCoverageTest, TheMatrixUnitsKernelOfEachOpIsReachedByACase) {
       if (op.implementation.starts_with("vector/amx")) reached.insert(op.op);
     }
   }
-  EXPECT_THAT(reached, ::testing::ElementsAre("conv2d", "conv2d_grad_input", "conv2d_grad_weight",
-                                              "linear", "linear_gelu", "matmul"));
+  EXPECT_THAT(reached,
+              ::testing::ElementsAre("conv2d", "conv2d_batch_norm", "conv2d_grad_input",
+                                     "conv2d_grad_weight", "linear", "linear_gelu", "matmul"));
 }
 
 // These have the reference kernel alone: they copy or fill memory, at its speed, or compute a few

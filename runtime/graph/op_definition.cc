@@ -37,6 +37,7 @@ constexpr std::array kOps = {
     &kConcat,
     &kConstant,
     &kConv2d,
+    &kConv2dBatchNorm,
     &kConv2dGradInput,
     &kConv2dGradWeight,
     &kConv2dMaxPool2d,

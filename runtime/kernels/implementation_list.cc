@@ -74,6 +74,7 @@ constexpr std::array kLines = {
     Only("concat", reference::Concat),
     Only("constant", reference::Constant),
     VectorThen("conv2d", vector::Conv2d, onednn::Conv2d, reference::Conv2d),
+    VectorThen("conv2d_batch_norm", vector::Conv2dBatchNorm, reference::Conv2dBatchNorm),
     VectorThen("conv2d_grad_input", vector::Conv2dGradInput, onednn::Conv2dGradInput,
                reference::Conv2dGradInput),
     VectorThen("conv2d_grad_weight", vector::Conv2dGradWeight, onednn::Conv2dGradWeight,

@@ -17,6 +17,16 @@ absl::Status WriteStage(const std::filesystem::path& stage, const graph::Dump& d
   return WriteFileAtomically(stage.string() + ".dot", dump.dot);
 }
 
+// Of a whole pass; nothing where no samples are held out.
+absl::Status DumpEvaluation(const Workload& workload, kernels::Selection kernels,
+                            const std::filesystem::path& stage) {
+  if (workload.evaluated_at_once() == 0) return absl::OkStatus();
+  RM_ASSIGN_OR_RETURN(const nn::Model model,
+                      workload.Build(nn::Mode::kEvaluation, workload.evaluated_at_once()));
+  RM_ASSIGN_OR_RETURN(const graph::Dump plan, graph::DumpPlan(model.graph, {.kernels = kernels}));
+  return WriteStage(stage, plan);
+}
+
 }  // namespace
 
 absl::Status DumpGraphs(const Workload& workload, kernels::Selection kernels,
@@ -42,7 +52,8 @@ absl::Status DumpGraphs(const Workload& workload, kernels::Selection kernels,
   for (const graph::PassDump& dump : passes)
     RM_RETURN_IF_ERROR(
         WriteStage(folder / fmt::format("2.{:02}-{}", ++place, dump.pass), dump.made));
-  return WriteStage(folder / "3-plan", plan);
+  RM_RETURN_IF_ERROR(WriteStage(folder / "3-plan", plan));
+  return DumpEvaluation(workload, kernels, folder / "4-evaluation");
 }
 
 }  // namespace ringmaster::train

@@ -14,6 +14,8 @@ namespace ringmaster::train {
 //   2-gradients  the same with its backward pass
 //   2.NN-PASS    after the NN-th pass, for each of graph/passes/passes.h
 //   3-plan       as it runs: kernels in their order, and places in the arena
+// and, where samples are held out, for those that are evaluated at once:
+//   4-evaluation as it runs, the same
 // Makes the folder; files of these names are replaced. After Workload::CheckModel. Errors are those
 // of files.
 absl::Status DumpGraphs(const Workload& workload, kernels::Selection kernels,

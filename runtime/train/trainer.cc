@@ -54,7 +54,9 @@ int Written(const absl::Status& status, const char* files, const std::string& fo
 int DumpGraph(const Parts& parts, const std::string& folder) {
   return Written(
       DumpJob(parts, folder),
-      "1-model, 2-gradients, 2.NN after each pass and 3-plan, each as .txt and .dot, are", folder);
+      "1-model, 2-gradients, 2.NN after each pass, 3-plan and, where samples are held out, "
+      "4-evaluation, each as .txt and .dot, are",
+      folder);
 }
 
 int Profile(const Parts& parts, const std::string& folder) {

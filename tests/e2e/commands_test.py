@@ -11,6 +11,7 @@ import subprocess
 import tempfile
 import textwrap
 import unittest
+from pathlib import Path
 from xml.etree import ElementTree
 
 import yaml
@@ -414,8 +415,8 @@ class ExplainGraphCommand(RunTest):
         self.assertIn("made/here", answer.stdout)
         text = {path.name: path.read_text() for path in (self.folder / "made/here").iterdir()}
         passes = [f"2.{place:02}-{name}" for place, name in enumerate(
-            ("FoldConstants", "Simplify", "MergeEqualNodes", "DelayPoolGrads", "FuseRelu", "FuseGelu", "ChooseLayouts", "FuseResidualGrad", "FuseReluGrad", "FuseNormMaxPool", "KeepTaps", "FuseMaxPool"), start=1)]
-        self.assertEqual(sorted(text), [stage + end for stage in ("1-model", "2-gradients", *passes, "3-plan") for end in (".dot", ".txt")])
+            ("FoldConstants", "Simplify", "MergeEqualNodes", "DelayPoolGrads", "FuseRelu", "FuseGelu", "ChooseLayouts", "FuseResidualGrad", "FuseReluGrad", "FuseConvNorm", "FuseNormMaxPool", "KeepTaps", "FuseMaxPool"), start=1)]
+        self.assertEqual(sorted(text), [stage + end for stage in ("1-model", "2-gradients", *passes, "3-plan", "4-evaluation") for end in (".dot", ".txt")])
         self.assertIn(": relu(", text["2.03-MergeEqualNodes.txt"])
         self.assertNotIn(": relu(", text["2.05-FuseRelu.txt"])
         self.assertIn("input inputs: f32[8, 1, 8, 8]\n", text["1-model.txt"])
@@ -423,8 +424,28 @@ class ExplainGraphCommand(RunTest):
         self.assertNotIn("grad/", text["1-model.txt"])
         self.assertIn("output gradient/conv1.weight = ", text["2-gradients.txt"])
         self.assertRegex(text["3-plan.txt"], r"^arena: [0-9,]+ bytes, [0-9,]+ without reuse\nreorders of images: .*\n(    .*\n)*reorders of images within other steps: .*\n(    .*\n)*0 \S+: \S+ by \S+\n    %\d+ f32\[")
-        for name in ("1-model.dot", "2-gradients.dot", "3-plan.dot"):
+        self.assertRegex(text["4-evaluation.txt"], r"^arena: [0-9,]+ bytes, [0-9,]+ without reuse\n")
+        self.assertNotIn("grad/", text["4-evaluation.txt"])
+        for name in ("1-model.dot", "2-gradients.dot", "3-plan.dot", "4-evaluation.dot"):
             self.assertTrue(text[name].startswith("digraph {") and text[name].endswith("}\n"), name)
+
+    def test_an_evaluation_normalises_where_convolutions_write_and_training_does_not(self):
+        if "avx2" not in Path("/proc/cpuinfo").read_text():
+            self.skipTest("no kernel of ours takes both where there are no such vectors")
+        layers = "{conv2d: {channels: 64, kernel: 3, padding: 1, bias: false}}, {batchNorm: {}}, {relu: {}}"
+        model = f"spec.trainer.model={{sequential: {{layers: [{layers}, {layers}, {{flatten: {{}}}}, {{linear: {{features: 10}}}}]}}}}"
+        answer = self.explain(DIGITS, "--out", "plan", "--set", model)
+        self.assertEqual(answer.returncode, 0, answer.stderr)
+        training, evaluation = ((self.folder / f"plan/{stage}.txt").read_text() for stage in ("3-plan", "4-evaluation"))
+        self.assertIn(": batch_norm by vector/", training)
+        self.assertIn(": conv2d_batch_norm by vector/", evaluation)
+        self.assertNotIn(": relu by", evaluation)
+
+    def test_without_held_out_samples_no_evaluation_is_explained(self):
+        answer = self.explain(DIGITS, "--out", "plan", "--set", "spec.trainer.data.csv.holdOutEvery=0")
+        self.assertEqual(answer.returncode, 0, answer.stderr)
+        self.assertTrue((self.folder / "plan/3-plan.txt").exists())
+        self.assertFalse((self.folder / "plan/4-evaluation.txt").exists())
 
     def test_a_bound_on_vectors_is_heeded_by_the_kernels_of_the_plan(self):
         def explain(vectors):

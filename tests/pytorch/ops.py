@@ -89,6 +89,11 @@ def convolved_and_pooled(node, x, weight, bias=None):
     return functional.max_pool2d(y, node["pool_window"], node["pool_stride"], node["pool_padding"])
 
 
+def convolved_and_normalised(node, x, weight, *normalisation):
+    y = functional.conv2d(x, weight, None, node["stride"], node["padding"], node["dilation"], node["groups"])
+    return normalise(node, y, *normalisation)
+
+
 def normalised_and_pooled(node, x, gamma, beta):
     y = functional.batch_norm(x, None, None, gamma, beta, training=True, eps=node["epsilon"])
     return functional.max_pool2d(functional.relu(y) if node.get("relu") else y, node["pool_window"], node["pool_stride"], node["pool_padding"])
@@ -112,6 +117,7 @@ OPS = {
     "concat": lambda node, *parts: torch.cat(parts, node["axis"]),
     "constant": lambda node: torch.full(node["shape"], node["value"], dtype=torch.float64),
     "conv2d": lambda node, x, weight, bias=None: functional.conv2d(x, weight, bias, node["stride"], node["padding"], node["dilation"], node["groups"]),
+    "conv2d_batch_norm": convolved_and_normalised,
     "conv2d_max_pool2d": convolved_and_pooled,
     "divide": lambda node, a, b: a / b,
     "embedding": lambda node, table, indices: functional.embedding(indices, table),

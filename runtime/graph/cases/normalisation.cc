@@ -64,6 +64,42 @@ ValueId BatchNormInferenceThenRelu(CaseBuilder& b) {
                                        b.Fixed({3}), b.Positive({3}), 1e-5);
   return Relu(b.graph(), Add(b.graph(), y, b.Var({4, 3, 3, 5})));
 }
+// As FuseConvNorm makes it, seen in the same way: the op itself, and nodes that become it where
+// images lie in blocks (of which Winograd's kernels take the first, the matrix unit the last).
+ValueId ConvolutionNorm(CaseBuilder& b) {
+  const std::vector<int64_t> one{1, 1}, two{2, 2};
+  const Attributes attributes = {{"stride", two},   {"padding", one},       {"dilation", one},
+                                 {"epsilon", 1e-5}, {"groups", int64_t{1}}, {"relu", int64_t{1}}};
+  const Shape image{2, 4, 4, 3}, channels{4};
+  const std::vector<ValueId> inputs = {
+      b.Fixed({2, 3, 7, 6}), b.Fixed({4, 3, 3, 3}), b.Fixed(channels), b.Fixed(channels),
+      b.Fixed(channels),     b.Positive(channels),  b.Fixed(image)};
+  const auto made = b.graph().Add("conv2d_batch_norm", attributes, inputs, 1, "conv");
+  return Multiply(b.graph(), b.Var(image), made[0]);
+}
+ValueId NormOfConvolution(CaseBuilder& b, const Shape& x, int64_t out, int64_t window, bool plus) {
+  Graph& g = b.graph();
+  const Shape channels{out}, image{x.dim(0), out, x.dim(2), x.dim(3)};
+  const int64_t padding = window / 2;
+  ValueId y = Conv2d(g, b.Fixed(x), b.Fixed({out, x.dim(1), window, window}), ValueId{},
+                     {.stride = {1, 1}, .padding = {padding, padding}});
+  y = BatchNormInference(g, y, b.Fixed(channels), b.Fixed(channels), b.Fixed(channels),
+                         b.Positive(channels), 1e-5);
+  if (plus) y = Add(g, y, b.Fixed(image));
+  return Multiply(g, b.Var(image), Relu(g, y));
+}
+ValueId NormOfConvolutionByTiles(CaseBuilder& b) {
+  return NormOfConvolution(b, {2, 64, 14, 13}, 32, 3, false);
+}
+ValueId NormOfConvolutionByTilesPlus(CaseBuilder& b) {
+  return NormOfConvolution(b, {2, 64, 14, 13}, 32, 3, true);
+}
+ValueId NormOfWideConvolutionByTiles(CaseBuilder& b) {
+  return NormOfConvolution(b, {4, 64, 13, 13}, 64, 5, true);
+}
+ValueId NormOfPointwiseConvolution(CaseBuilder& b) {
+  return NormOfConvolution(b, {2, 144, 24, 20}, 80, 1, true);
+}
 ValueId LayerNormRows(CaseBuilder& b) {
   return LayerNorm(b.graph(), b.Var({6, 9}), b.Var({9}), b.Var({9}), 1e-5);
 }
@@ -110,6 +146,11 @@ std::vector<Case> NormalisationCases() {
       {"BatchNormAddReluGradOfTwo", BatchNormAddReluGradOfTwo},
       {"BatchNormInference", BatchNormInferenceCase},
       {"BatchNormInferenceThenRelu", BatchNormInferenceThenRelu},
+      {"ConvolutionNorm", ConvolutionNorm},
+      {"NormOfConvolutionByTiles", NormOfConvolutionByTiles},
+      {"NormOfConvolutionByTilesPlus", NormOfConvolutionByTilesPlus},
+      {"NormOfWideConvolutionByTiles", NormOfWideConvolutionByTiles, true},
+      {"NormOfPointwiseConvolution", NormOfPointwiseConvolution, true},
       {"LayerNormRows", LayerNormRows},
       {"LayerNormSequences", LayerNormSequences},
       {"LayerNormManyRows", LayerNormManyRows},

@@ -32,6 +32,7 @@ extern const OpDefinition kCausalAttentionGrad;
 extern const OpDefinition kConcat;
 extern const OpDefinition kConstant;
 extern const OpDefinition kConv2d;
+extern const OpDefinition kConv2dBatchNorm;
 extern const OpDefinition kConv2dGradInput;
 extern const OpDefinition kConv2dGradWeight;
 extern const OpDefinition kConv2dMaxPool2d;

@@ -23,6 +23,7 @@ Graph Optimise(const Graph& graph, const CompileOptions& options, const PassObse
   if (options.optimise) {
     take("FuseResidualGrad", FuseResidualGrad(now, options.kernels));
     take("FuseReluGrad", FuseReluGrad(now, options.kernels));
+    take("FuseConvNorm", FuseConvNorm(now, options.kernels));
     take("FuseNormMaxPool", FuseNormMaxPool(now, options.kernels));
     take("KeepTaps", KeepTaps(now, options.kernels));
     take("FuseMaxPool", FuseMaxPool(now, options.kernels));

@@ -37,6 +37,7 @@ std::unique_ptr<Primitive> CausalAttentionGrad(const NodeSpec& node);
 std::unique_ptr<Primitive> Concat(const NodeSpec& node);
 std::unique_ptr<Primitive> Constant(const NodeSpec& node);
 std::unique_ptr<Primitive> Conv2d(const NodeSpec& node);
+std::unique_ptr<Primitive> Conv2dBatchNorm(const NodeSpec& node);
 std::unique_ptr<Primitive> Conv2dGradInput(const NodeSpec& node);
 std::unique_ptr<Primitive> Conv2dGradWeight(const NodeSpec& node);
 std::unique_ptr<Primitive> Conv2dMaxPool2d(const NodeSpec& node);

@@ -64,9 +64,8 @@ inline SixteenChannels MultiplyAdd(SixteenChannels a, SixteenChannels b, Sixteen
   return {MultiplyAdd(a.low, b.low, c.low), MultiplyAdd(a.high, b.high, c.high)};
 }
 
-// What is no number stays: of two operands, the second is the result where one is none.
 inline EightChannels PositivePart(EightChannels a) {
-  return {_mm256_max_ps(_mm256_setzero_ps(), a.v)};
+  return {PositivePart(a.v)};
 }
 inline SixteenChannels PositivePart(SixteenChannels a) {
   return {PositivePart(a.low), PositivePart(a.high)};

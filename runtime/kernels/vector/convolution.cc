@@ -311,6 +311,11 @@ std::unique_ptr<Primitive> Conv2d(const NodeSpec& node) {
                                                      node.attributes.Int("relu") != 0));
 }
 
+std::unique_ptr<Primitive> Conv2dBatchNorm(const NodeSpec& node) {
+  if (auto winograd = WinogradConv2dBatchNormOfBlocks(node)) return winograd;
+  return SplitConv2dBatchNorm(node);
+}
+
 std::unique_ptr<Primitive> Conv2dGradInput(const NodeSpec& node) {
   if (auto winograd = WinogradConv2dGradInputOfBlocks(node)) return winograd;
   if (auto split = SplitConv2dGradInput(node)) return split;

@@ -60,6 +60,9 @@ std::unique_ptr<Primitive> CausalAttentionGrad(const NodeSpec&) {
 std::unique_ptr<Primitive> Conv2d(const NodeSpec&) {
   return nullptr;
 }
+std::unique_ptr<Primitive> Conv2dBatchNorm(const NodeSpec&) {
+  return nullptr;
+}
 std::unique_ptr<Primitive> Conv2dGradInput(const NodeSpec&) {
   return nullptr;
 }

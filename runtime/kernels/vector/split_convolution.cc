@@ -1,6 +1,7 @@
 #include "runtime/kernels/vector/split_convolution.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "runtime/kernels/vector/fit.h"
 #include "runtime/kernels/vector/split_product.h"
@@ -9,8 +10,9 @@ namespace ringmaster::kernels::vector {
 namespace {
 
 constexpr int64_t kBlock = 16;
-// With fewer a step waits for images, and oneDNN's kernels pack nothing.
-constexpr int64_t kFewestChannels = 128;
+// With fewer a step waits for images, and oneDNN's kernels pack nothing: where images are made,
+// and where weights are, for which both images are packed.
+constexpr int64_t kFewestForImages = 64, kFewestForWeights = 128;
 
 struct Image {
   int64_t batch, channels, plane;
@@ -31,11 +33,11 @@ bool IsPointwise(const tensor::Shape& weight, const Attributes& attributes) {
 }
 
 // Whether these images and weights are such.
-bool Takes(const NodeSpec& node, const tensor::ValueSpec& one, const tensor::ValueSpec& other,
-           const tensor::ValueSpec& weight) {
+bool Takes(const NodeSpec& node, int64_t fewest_channels, const tensor::ValueSpec& one,
+           const tensor::ValueSpec& other, const tensor::ValueSpec& weight) {
   return SplitProduct::Runs() && FitsInAnyLayout(node) && one.layout == tensor::Layout::kBlocks16 &&
          other.layout == one.layout &&
-         std::min(one.shape.dim(1), other.shape.dim(1)) >= kFewestChannels &&
+         std::min(one.shape.dim(1), other.shape.dim(1)) >= fewest_channels &&
          weight.layout == tensor::Layout::kRowMajor && IsPointwise(weight.shape, node.attributes);
 }
 
@@ -53,29 +55,62 @@ SplitProduct ImageProduct(const Image& from, const Image& to, SplitAxis inner, S
           .row_groups = from.batch};
 }
 
-}  // namespace
-
-std::unique_ptr<Primitive> SplitConv2d(const NodeSpec& node) {
-  if (!Takes(node, node.inputs[0], node.outputs[0], node.inputs[1])) return nullptr;
+// Of a convolution of the node's first two inputs, where it pays.
+std::optional<SplitProduct> ForwardProduct(const NodeSpec& node) {
+  if (!Takes(node, kFewestForImages, node.inputs[0], node.outputs[0], node.inputs[1]))
+    return std::nullopt;
   const Image x(node.inputs[0].shape), y(node.outputs[0].shape);
   SplitProduct product = ImageProduct(x, y, {1}, {x.channels});
   product.relu = node.attributes.Int("relu") != 0;
-  if (!product.Pays()) return nullptr;
-  return std::make_unique<SplitKernel>(product, 0, 1, node.inputs.size() == 3);
+  if (!product.Pays(kFewestForImages)) return std::nullopt;
+  return product;
+}
+
+// (x, weight, gamma, beta, mean, variance[, addend]) -> y.
+class SplitConv2dBatchNormKernel : public SplitKernel {
+ public:
+  SplitConv2dBatchNormKernel(const SplitProduct& product, const BatchNormEpilogue& norm)
+      : SplitKernel(product, 0, 1, false), norm_(norm) {}
+
+  size_t scratch_bytes() const override { return SplitKernel::scratch_bytes() + norm_.bytes(); }
+  void Run(const Arguments& a) override {
+    char* const behind = static_cast<char*>(a.scratch) + SplitKernel::scratch_bytes();
+    product().Run(a.in<float>(0), a.in<float>(1), norm_.Make(a, reinterpret_cast<float*>(behind)),
+                  a.out<float>(0), a.scratch);
+  }
+
+ private:
+  const BatchNormEpilogue norm_;
+};
+
+}  // namespace
+
+std::unique_ptr<Primitive> SplitConv2d(const NodeSpec& node) {
+  const auto product = ForwardProduct(node);
+  if (!product) return nullptr;
+  return std::make_unique<SplitKernel>(*product, 0, 1, node.inputs.size() == 3);
+}
+
+std::unique_ptr<Primitive> SplitConv2dBatchNorm(const NodeSpec& node) {
+  const auto product = ForwardProduct(node);
+  if (!product || !BatchNormEpilogue::Takes(node)) return nullptr;
+  return std::make_unique<SplitConv2dBatchNormKernel>(*product, BatchNormEpilogue(node));
 }
 
 std::unique_ptr<Primitive> SplitConv2dGradInput(const NodeSpec& node) {
   // A third input is x, of which a ReLU before it has made something.
-  if (node.inputs.size() != 2 || !Takes(node, node.inputs[0], node.outputs[0], node.inputs[1]))
+  if (node.inputs.size() != 2 ||
+      !Takes(node, kFewestForImages, node.inputs[0], node.outputs[0], node.inputs[1]))
     return nullptr;
   const Image dy(node.inputs[0].shape), dx(node.outputs[0].shape);
   const SplitProduct product = ImageProduct(dy, dx, {dx.channels}, {1});
-  if (!product.Pays()) return nullptr;
+  if (!product.Pays(kFewestForImages)) return nullptr;
   return std::make_unique<SplitKernel>(product, 0, 1, false);
 }
 
 std::unique_ptr<Primitive> SplitConv2dGradWeight(const NodeSpec& node) {
-  if (!Takes(node, node.inputs[0], node.inputs[1], node.outputs[0])) return nullptr;
+  if (!Takes(node, kFewestForWeights, node.inputs[0], node.inputs[1], node.outputs[0]))
+    return nullptr;
   const Image x(node.inputs[0].shape), dy(node.inputs[1].shape);
   const SplitProduct product{.m = dy.channels,
                              .k = x.plane,

@@ -13,6 +13,7 @@ namespace ringmaster::kernels::vector {
 // Null where there is no such unit, where images lie otherwise, windows are others or move by more
 // than one pixel, and where channels are too few to pay.
 std::unique_ptr<Primitive> SplitConv2d(const NodeSpec& node);
+std::unique_ptr<Primitive> SplitConv2dBatchNorm(const NodeSpec& node);
 std::unique_ptr<Primitive> SplitConv2dGradInput(const NodeSpec& node);
 std::unique_ptr<Primitive> SplitConv2dGradWeight(const NodeSpec& node);
 

@@ -26,9 +26,13 @@ class SplitConvolutionTest : public ConvolutionTest {
 };
 
 TEST_P(SplitConvolutionTest, AgreesWithTheReferenceInDouble) {
-  for (const Node& node : NodesOf(GetParam())) {
+  const Convolution& c = GetParam();
+  for (const Node& node : NodesOf(c)) {
     const auto primitive = node.Make(DType::kF32, Selection::kFastest, Layout::kBlocks16);
-    ASSERT_EQ(primitive->name(), kName) << node.op;
+    const bool makes_weights = node.op == "conv2d_grad_weight";
+    const bool pays = !makes_weights || std::min(c.in, c.out) >= 128;
+    ASSERT_EQ(primitive->name() == kName, pays) << node.op << " by " << primitive->name();
+    if (!pays) continue;
     const std::vector<float> got = node.Run<float>(*primitive, Layout::kBlocks16);
     const auto reference = node.Make(DType::kF64, Selection::kReference);
     const std::vector<double> expected = node.Run<double>(*reference);
@@ -40,11 +44,12 @@ TEST_P(SplitConvolutionTest, AgreesWithTheReferenceInDouble) {
 }
 
 // Planes that fill strips and that do not, that are smaller than one, fewer channels than a strip
-// has beside many, and channels that end within one.
+// has beside many, channels that end within one, and so few that only images are worth it.
 INSTANTIATE_TEST_SUITE_P(
     Shapes, SplitConvolutionTest,
     ::testing::Values(Convolution{2, 128, 256, 16, 16, 1, 0}, Convolution{5, 144, 176, 7, 7, 1, 0},
-                      Convolution{40, 256, 128, 3, 6, 1, 0}, Convolution{1, 272, 304, 21, 9, 1, 0}),
+                      Convolution{40, 256, 128, 3, 6, 1, 0}, Convolution{1, 272, 304, 21, 9, 1, 0},
+                      Convolution{2, 64, 128, 25, 25, 1, 0}, Convolution{3, 96, 64, 20, 20, 1, 0}),
     [](const auto& info) {
       const Convolution& c = info.param;
       return fmt::format("Of{}x{}x{}x{}To{}", c.batch, c.in, c.height, c.width, c.out);
@@ -66,7 +71,7 @@ TEST_F(SplitConvolutionTest, LeavesOtherConvolutionsToOthers) {
   EXPECT_FALSE(takes({4, 128, 128, 16, 16, 1, 1}));
   EXPECT_FALSE(takes({4, 128, 128, 16, 16, 1, 0, 2}));
   EXPECT_FALSE(takes({4, 256, 256, 16, 16, 1, 0, 1, 1, 2}));
-  EXPECT_FALSE(takes({4, 16, 16, 16, 16, 1, 0}));
+  EXPECT_FALSE(takes({4, 48, 128, 16, 16, 1, 0}));
   EXPECT_FALSE(takes({512, 128, 128, 2, 2, 1, 0})) << "strips would be empty but for a few pixels";
 }
 

@@ -103,13 +103,14 @@ struct Pieces {
   }
 };
 
-// Where four tiles of sums go, in rows: added to what is there, with a bias and a ReLU, or not.
+// Where four tiles of sums go, in rows: added to what is there, with an epilogue and a ReLU, or
+// not.
 struct Finish {
   const float* sums = nullptr;
   float* to = nullptr;
   int64_t row_step = 0, next_columns = 0;
   int64_t rows = 0, columns = 0;
-  const float* bias = nullptr;
+  Epilogue epilogue;  // of these columns, and of these rows
   bool accumulate = false, relu = false;
 
   // The next of them.
@@ -122,13 +123,26 @@ struct Finish {
         float* const at = to + half * next_columns;
         __m512 v = _mm512_load_ps(sums + half * kHalf);
         if (accumulate) v = _mm512_add_ps(_mm512_maskz_loadu_ps(mask, at), v);
-        if (bias != nullptr) v = _mm512_add_ps(v, _mm512_maskz_loadu_ps(mask, bias + half * kHalf));
+        v = Finished(v, mask, half);
         // A maximum would keep the sign of -0, and not what is no number.
         if (relu)
           v = _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(v, _mm512_setzero_ps(), _CMP_NLE_UQ), v);
         _mm512_mask_storeu_ps(at, mask, v);
       }
+      if (epilogue.addend != nullptr) epilogue.addend += row_step;
     }
+  }
+
+  __m512 Finished(__m512 v, __mmask16 mask, int64_t half) const {
+    if (epilogue.offset != nullptr) {
+      const __m512 offset = _mm512_maskz_loadu_ps(mask, epilogue.offset + half * kHalf);
+      v = epilogue.slope == nullptr
+              ? _mm512_add_ps(v, offset)
+              : _mm512_fmadd_ps(v, _mm512_maskz_loadu_ps(mask, epilogue.slope + half * kHalf),
+                                offset);
+    }
+    if (epilogue.addend == nullptr) return v;
+    return _mm512_add_ps(v, _mm512_maskz_loadu_ps(mask, epilogue.addend + half * next_columns));
   }
 };
 
@@ -231,12 +245,11 @@ bool SplitProduct::Runs() {
   return device::MayUse(device::Vectors::kAmx);
 }
 
-bool SplitProduct::Pays() const {
-  // Of a short inner axis most of the time goes into writing the result.
-  constexpr int64_t kShortest = 64, kShortestInner = 128, kLeastWork = int64_t{1} << 22;
+bool SplitProduct::Pays(int64_t shortest_inner) const {
+  constexpr int64_t kShortest = 64, kLeastWork = int64_t{1} << 22;
   const Blocks blocks(*this);
   const int64_t rows = row_groups * m, inner = inner_groups * k;
-  const bool is_long = std::min(rows, n) >= kShortest && inner >= kShortestInner;
+  const bool is_long = std::min(rows, n) >= kShortest && inner >= shortest_inner;
   const bool fills_strips =
       2 * rows >= kSplitStrip * blocks.all_rows && 2 * inner >= kSplitStep * blocks.all_steps;
   const bool fills_threads = std::max(blocks.all_rows, blocks.all_columns) >= device::ThreadCount();
@@ -249,7 +262,7 @@ size_t SplitProduct::scratch_bytes() const {
                              kSplitStepBytes);
 }
 
-void SplitProduct::Run(const float* x, const float* w, const float* bias, float* y,
+void SplitProduct::Run(const float* x, const float* w, const Epilogue& epilogue, float* y,
                        void* scratch) const {
   const Blocks blocks(*this);
   const int64_t teams = device::ThreadCount();
@@ -270,7 +283,8 @@ void SplitProduct::Run(const float* x, const float* w, const float* bias, float*
         constexpr int64_t kStepWork = kSplitStrip * kSplitStrip * kSplitStep / 4;
         const int64_t work = block.rows * block.columns * block.steps * kStepWork / teams;
         device::ParallelFor(teams, work, [&](int64_t team) { PackBlock(block, team, x, w); });
-        device::ParallelFor(teams, work, [&](int64_t team) { RunBlock(block, team, w, bias, y); });
+        device::ParallelFor(teams, work,
+                            [&](int64_t team) { RunBlock(block, team, w, epilogue, y); });
       }
     }
   }
@@ -298,8 +312,8 @@ void SplitProduct::PackBlock(const Block& block, int64_t team, const float* x,
     PackStrip(block, w, false, block.column + i, block.b + i * block.strip_bytes());
 }
 
-void SplitProduct::RunBlock(const Block& block, int64_t team, const float* w, const float* bias,
-                            float* y) const {
+void SplitProduct::RunBlock(const Block& block, int64_t team, const float* w,
+                            const Epilogue& epilogue, float* y) const {
   const Pieces all_rows{m}, all_columns{n};
   const int64_t steps = block.steps, strip_bytes = block.strip_bytes();
   Range rows{0, block.rows}, columns{0, block.columns};
@@ -322,13 +336,14 @@ void SplitProduct::RunBlock(const Block& block, int64_t team, const float* w, co
       before.Rows(kSplitStrip);
       const Pieces::Piece row = all_rows.At(block.row + i),
                           column = all_columns.At(block.column + j);
+      const int64_t place = row.At(c_rows) + column.At(c_columns);
       before = {.sums = sums[odd],
-                .to = y + row.At(c_rows) + column.At(c_columns),
+                .to = y + place,
                 .row_step = c_rows.step,
                 .next_columns = c_columns.sixteen,
                 .rows = row.count,
                 .columns = column.count,
-                .bias = block.is_last() && bias != nullptr ? bias + column.first : nullptr,
+                .epilogue = block.is_last() ? epilogue.At(column.first, place) : Epilogue{},
                 .accumulate = block.step > 0,
                 .relu = block.is_last() && relu};
     }

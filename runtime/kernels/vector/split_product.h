@@ -16,14 +16,15 @@
 #include <string>
 
 #include "runtime/kernels/kernel.h"
+#include "runtime/kernels/vector/epilogue.h"
 #include "runtime/kernels/vector/split_pack.h"
 
 namespace ringmaster::kernels::vector {
 
-// C = A B, plus a row added to every row of the result; with `relu` its positive part, where what
-// is no number stays. A is m x k, B is k x n, C is m x n. Along one axis of A and of B, and along
-// C's columns, neighbours lie side by side; C's rows are evenly apart. Each element is a sum over k
-// in an order that depends on k and on the number of its groups alone.
+// C = A B, and what an epilogue makes of it, whose channels are columns; with `relu` the positive
+// part of that, where what is no number stays. A is m x k, B is k x n, C is m x n. Along one axis
+// of A and of B, and along C's columns, neighbours lie side by side; C's rows are evenly apart.
+// Each element is a sum over k in an order that depends on k and on the number of its groups alone.
 struct SplitProduct {
   int64_t m = 0;
   int64_t k = 0;
@@ -35,14 +36,16 @@ struct SplitProduct {
 
   // Whether this processor has such a unit, and lets this process use it.
   static bool Runs();
-  // Whether it pays: packing takes longer than it saves where an axis is short.
-  bool Pays() const;
+  // Whether it pays: packing takes longer than it saves where an axis is short. Of a short inner
+  // one most of the time goes into writing the result, for whose kind of product `shortest_inner`
+  // is the least that was found to pay.
+  bool Pays(int64_t shortest_inner = 128) const;
 
   // Memory for Run, aligned to 64 bytes: parts of A and B, as tiles take them.
   size_t scratch_bytes() const;
-  // `bias` may be null. Uses the process's threads, and blocks until they are done. Runs at the
-  // same time want scratch of their own. Cannot fail.
-  void Run(const float* x, const float* w, const float* bias, float* y, void* scratch) const;
+  // Uses the process's threads, and blocks until they are done. Runs at the same time want scratch
+  // of their own. Cannot fail.
+  void Run(const float* x, const float* w, const Epilogue& epilogue, float* y, void* scratch) const;
 
  private:
   struct Blocks;
@@ -50,7 +53,7 @@ struct SplitProduct {
 
   void PackBlock(const Block& block, int64_t team, const float* x, const float* w) const;
   void PackStrip(const Block& block, const float* data, bool is_a, int64_t number, char* to) const;
-  void RunBlock(const Block& block, int64_t team, const float* w, const float* bias,
+  void RunBlock(const Block& block, int64_t team, const float* w, const Epilogue& epilogue,
                 float* y) const;
 };
 
@@ -63,9 +66,12 @@ class SplitKernel : public Primitive {
   std::string name() const override { return "vector/amx"; }
   size_t scratch_bytes() const override { return product_.scratch_bytes(); }
   void Run(const Arguments& a) override {
-    product_.Run(a.in<float>(left_), a.in<float>(right_), has_bias_ ? a.in<float>(2) : nullptr,
-                 a.out<float>(0), a.scratch);
+    const Epilogue bias{.offset = has_bias_ ? a.in<float>(2) : nullptr};
+    product_.Run(a.in<float>(left_), a.in<float>(right_), bias, a.out<float>(0), a.scratch);
   }
+
+ protected:
+  const SplitProduct& product() const { return product_; }
 
  private:
   const SplitProduct product_;

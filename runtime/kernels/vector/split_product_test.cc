@@ -65,7 +65,8 @@ struct Sample {
     std::vector<float> y(count + 1, kStart);
     const size_t bytes = product.scratch_bytes();
     void* const scratch = std::aligned_alloc(64, bytes);
-    product.Run(a.data(), b.data(), bias.empty() ? nullptr : bias.data(), y.data(), scratch);
+    const Epilogue epilogue{.offset = bias.empty() ? nullptr : bias.data()};
+    product.Run(a.data(), b.data(), epilogue, y.data(), scratch);
     std::free(scratch);
     EXPECT_EQ(y.back(), kStart);
     y.pop_back();
@@ -228,7 +229,7 @@ TEST_F(SplitProductTest, TouchesNothingBehindItsOperands) {
     const std::vector<float> expected = sample.Result();
     const AtTheEnd a(sample.a), b(sample.b), bias(sample.bias), y(expected);
     void* const scratch = std::aligned_alloc(64, sample.product.scratch_bytes());
-    sample.product.Run(a.data(), b.data(), bias.data(), y.data(), scratch);
+    sample.product.Run(a.data(), b.data(), {.offset = bias.data()}, y.data(), scratch);
     std::free(scratch);
     ASSERT_TRUE(std::ranges::equal(expected, std::span(y.data(), expected.size())));
   }

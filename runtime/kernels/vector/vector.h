@@ -33,6 +33,7 @@ std::unique_ptr<Primitive> BinaryCrossEntropyGrad(const NodeSpec& node);
 std::unique_ptr<Primitive> CausalAttention(const NodeSpec& node);
 std::unique_ptr<Primitive> CausalAttentionGrad(const NodeSpec& node);
 std::unique_ptr<Primitive> Conv2d(const NodeSpec& node);
+std::unique_ptr<Primitive> Conv2dBatchNorm(const NodeSpec& node);
 std::unique_ptr<Primitive> Conv2dGradInput(const NodeSpec& node);
 std::unique_ptr<Primitive> Conv2dGradWeight(const NodeSpec& node);
 std::unique_ptr<Primitive> Conv2dMaxPool2d(const NodeSpec& node);

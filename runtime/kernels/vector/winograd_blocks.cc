@@ -17,6 +17,8 @@
 
 #include "runtime/device/parallel.h"
 #include "runtime/kernels/elementwise.h"
+#include "runtime/kernels/vector/channel_lanes.h"
+#include "runtime/kernels/vector/epilogue.h"
 #include "runtime/kernels/vector/parts.h"
 #include "runtime/kernels/vector/product.h"
 #include "runtime/kernels/window.h"
@@ -70,10 +72,15 @@ class WinogradBlocksKernel : public VectorPrimitive {
   }
 
  protected:
-  // Where there are `signs`, as many as results, y is 0 where they are not positive. They may lie
-  // where y does.
+  // What is made of the results besides ReLU. Where there are `signs`, as many as results, y is 0
+  // where they are not positive. They may lie where y does.
+  struct Finish {
+    Epilogue epilogue;
+    const float* signs = nullptr;
+  };
+
   void Convolve(const float* x, const float* weight, float* y, float* scratch,
-                const float* signs = nullptr) const {
+                const Finish& finish = {}) const {
     TransformWeights(weight, scratch);
     const int64_t threads = device::ThreadCount(),
                   blocks = PartsOf(PartsOf(t_.count(), block_), threads) * threads;
@@ -81,7 +88,7 @@ class WinogradBlocksKernel : public VectorPrimitive {
              static_cast<size_t>(block_floats()), scratch + weight_floats(),
              [&](int64_t i, float* memory) {
                const int64_t first = t_.count() * i / blocks, end = t_.count() * (i + 1) / blocks;
-               if (first < end) MakeBlock(first, end - first, x, scratch, signs, y, memory);
+               if (first < end) MakeBlock(first, end - first, x, scratch, finish, y, memory);
              });
   }
 
@@ -120,7 +127,7 @@ class WinogradBlocksKernel : public VectorPrimitive {
 
   // The results of `count` tiles from `first` on.
   void MakeBlock(int64_t first, int64_t count, const float* x, const float* weights,
-                 const float* signs, float* y, float* memory) const {
+                 const Finish& finish, float* y, float* memory) const {
     const int64_t seen = t_.seen.channels, made = t_.made.channels;
     float* const products = memory + kSquarePoints * image_step();
     for (int64_t c = 0; c < seen; c += kLanes) {
@@ -140,33 +147,55 @@ class WinogradBlocksKernel : public VectorPrimitive {
       }
       for (int64_t c = 0; c < channels; c += kLanes) {
         t_.ForTiles(first, count, [&](int64_t i, const BlockTiling::Tile& tile) {
-          const float* of_plane =
-              signs == nullptr ? nullptr : t_.made.PlaneOf(signs, tile.sample, begin + c);
-          MakeTile(tile, products + i * chunk_ + c, of_plane,
-                   t_.made.PlaneOf(y, tile.sample, begin + c));
+          const int64_t plane = t_.made.PlaneAt(tile.sample, begin + c);
+          MakeTile(tile, products + i * chunk_ + c,
+                   {finish.epilogue.At(begin + c, plane),
+                    finish.signs == nullptr ? nullptr : finish.signs + plane},
+                   y + plane);
         });
       }
     }
   }
 
-  void MakeTile(const BlockTiling::Tile& tile, const float* products, const float* signs,
+  // Of a block of channels, whose results and what they are finished with begin at `plane`.
+  void MakeTile(const BlockTiling::Tile& tile, const float* products, const Finish& finish,
                 float* plane) const {
     alignas(64) float results[kTileSide * kTileSide * kLanes];
     transforms_.Result(products, product_step(), results);
-    if (relu_) {  // what is no number stays, as in the op of its own
-      for (float& result : results) result = result <= 0.0F ? 0.0F : result;
-    }
     const int64_t rows = std::min(kTileSide, t_.made.height - tile.row),
                   columns = std::min(kTileSide, t_.made.width - tile.column);
     const int64_t at = tile.row * t_.made.row() + tile.column * kLanes;
+    if (finish.epilogue.slope != nullptr) {
+      WriteNormalised(finish.epilogue, results, rows, columns, at, plane);
+      return;
+    }
+    if (relu_) {  // what is no number stays, as in the op of its own
+      for (float& result : results) result = result <= 0.0F ? 0.0F : result;
+    }
     float* to = plane + at;
     for (int64_t row = 0; row < rows; ++row, to += t_.made.row()) {
       float* from = results + row * kTileSide * kLanes;
-      if (signs != nullptr) KeepWherePositive(signs + at + row * t_.made.row(), columns, from);
+      if (finish.signs != nullptr)
+        KeepWherePositive(finish.signs + at + row * t_.made.row(), columns, from);
       if (columns == kTileSide) {
         std::copy_n(from, kTileSide * kLanes, to);
       } else {
         std::copy_n(from, columns * kLanes, to);
+      }
+    }
+  }
+
+  // The same with the epilogue, while a pixel's channels are in registers.
+  void WriteNormalised(const Epilogue& epilogue, const float* results, int64_t rows,
+                       int64_t columns, int64_t at, float* plane) const {
+    using Lanes = Channels<kLanes>;
+    const Lanes slope = Lanes::Load(epilogue.slope), offset = Lanes::Load(epilogue.offset);
+    for (int64_t row = 0; row < rows; ++row, at += t_.made.row()) {
+      for (int64_t i = 0; i < columns * kLanes; i += kLanes) {
+        const float* from = results + row * kTileSide * kLanes + i;
+        Lanes y = MultiplyAdd(Lanes::Load(from), slope, offset);
+        if (epilogue.addend != nullptr) y = y + Lanes::Load(epilogue.addend + at + i);
+        (relu_ ? PositivePart(y) : y).Store(plane + at + i);
       }
     }
   }
@@ -202,6 +231,27 @@ class WinogradBlocksConv2dKernel : public WinogradBlocksKernel<kTaps, kLanes> {
   }
 };
 
+// (x, weight, gamma, beta, mean, variance[, addend]) -> y.
+template <int64_t kTaps, int64_t kLanes>
+class WinogradBlocksConv2dBatchNormKernel : public WinogradBlocksKernel<kTaps, kLanes> {
+ public:
+  WinogradBlocksConv2dBatchNormKernel(const BlockTiling& t, bool relu,
+                                      const BatchNormEpilogue& norm)
+      : Base(t, {kTaps * kTaps * t.seen.channels, kTaps * kTaps, false}, relu), norm_(norm) {}
+
+  size_t scratch_bytes() const override { return Base::scratch_bytes() + norm_.bytes(); }
+  void Run(const Arguments& a) override {
+    float* const scratch = static_cast<float*>(a.scratch);
+    const Epilogue epilogue = norm_.Make(a, scratch + Base::scratch_bytes() / sizeof(float));
+    this->Convolve(a.in<float>(0), a.in<float>(1), a.out<float>(0), scratch, {epilogue});
+  }
+
+ private:
+  using Base = WinogradBlocksKernel<kTaps, kLanes>;
+
+  const BatchNormEpilogue norm_;
+};
+
 // (dy, weight, x or nothing) -> dx, with x, which a ReLU made, only where that is positive.
 template <int64_t kTaps, int64_t kLanes>
 class WinogradBlocksGradInputKernel : public WinogradBlocksKernel<kTaps, kLanes> {
@@ -216,7 +266,7 @@ class WinogradBlocksGradInputKernel : public WinogradBlocksKernel<kTaps, kLanes>
 
   void Run(const Arguments& a) override {
     this->Convolve(a.in<float>(0), a.in<float>(1), a.out<float>(0), static_cast<float*>(a.scratch),
-                   has_x_ ? a.in<float>(2) : nullptr);
+                   {.signs = has_x_ ? a.in<float>(2) : nullptr});
   }
 
  private:
@@ -265,6 +315,13 @@ std::unique_ptr<Primitive> WinogradConv2dOfBlocks(const NodeSpec& node) {
   if (node.inputs.size() == 3) return nullptr;
   const bool relu = node.attributes.Int("relu") != 0;
   return MakeOfBlocks<WinogradBlocksConv2dKernel>(*tiling, relu);
+}
+
+std::unique_ptr<Primitive> WinogradConv2dBatchNormOfBlocks(const NodeSpec& node) {
+  const auto tiling = BlockTilingOf(node, node.inputs[0], node.inputs[1].shape, node.outputs[0]);
+  if (!tiling || !Pays(*tiling) || !BatchNormEpilogue::Takes(node)) return nullptr;
+  const bool relu = node.attributes.Int("relu") != 0;
+  return MakeOfBlocks<WinogradBlocksConv2dBatchNormKernel>(*tiling, relu, BatchNormEpilogue(node));
 }
 
 std::unique_ptr<Primitive> WinogradConv2dGradInputOfBlocks(const NodeSpec& node) {

@@ -18,6 +18,7 @@ namespace ringmaster::kernels::vector {
 // is about as exact as a sum of products with windows of 3 x 3, and off by up to 1.5e-5 of the
 // largest with 5 x 5; an element that is no number makes such of others near it, too.
 std::unique_ptr<Primitive> WinogradConv2dOfBlocks(const NodeSpec& node);
+std::unique_ptr<Primitive> WinogradConv2dBatchNormOfBlocks(const NodeSpec& node);
 std::unique_ptr<Primitive> WinogradConv2dGradInputOfBlocks(const NodeSpec& node);
 std::unique_ptr<Primitive> WinogradConv2dGradWeightOfBlocks(const NodeSpec& node);
 
@@ -32,7 +33,10 @@ struct BlockImage {
   // Where the block that begins with a channel has its first pixel.
   template <typename Float>
   Float* PlaneOf(Float* image, int64_t n, int64_t channel) const {
-    return image + n * sample() + channel * height * width;
+    return image + PlaneAt(n, channel);
+  }
+  int64_t PlaneAt(int64_t n, int64_t channel) const {
+    return n * sample() + channel * height * width;
   }
 };
 
