@@ -1,5 +1,6 @@
 #include "runtime/train/graph_dump.h"
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -17,12 +18,14 @@ absl::Status WriteStage(const std::filesystem::path& stage, const graph::Dump& d
   return WriteFileAtomically(stage.string() + ".dot", dump.dot);
 }
 
-// Of a whole pass; nothing where no samples are held out.
+// Of a whole pass, of as many samples as CheckModel counts memory for; nothing where none are held
+// out.
 absl::Status DumpEvaluation(const Workload& workload, kernels::Selection kernels,
                             const std::filesystem::path& stage) {
-  if (workload.evaluated_at_once() == 0) return absl::OkStatus();
-  RM_ASSIGN_OR_RETURN(const nn::Model model,
-                      workload.Build(nn::Mode::kEvaluation, workload.evaluated_at_once()));
+  const int64_t samples =
+      std::min<int64_t>(workload.evaluated_at_once(), workload.held_out().size());
+  if (samples == 0) return absl::OkStatus();
+  RM_ASSIGN_OR_RETURN(const nn::Model model, workload.Build(nn::Mode::kEvaluation, samples));
   RM_ASSIGN_OR_RETURN(const graph::Dump plan, graph::DumpPlan(model.graph, {.kernels = kernels}));
   return WriteStage(stage, plan);
 }

@@ -1,4 +1,5 @@
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "runtime/graph/op_definition.h"
@@ -8,8 +9,6 @@
 
 namespace ringmaster::graph {
 namespace {
-
-constexpr std::string_view kFused = "conv2d_batch_norm";
 
 class ConvNormFusion {
  public:
@@ -34,10 +33,12 @@ class ConvNormFusion {
   }
 
  private:
+  static constexpr std::string_view kFused = "conv2d_batch_norm";
   static constexpr int32_t kNone = -1;
 
   // The convolution whose result this batch norm alone reads, and that it may be computed with, or
-  // none. One with a bias is left alone: no network has both.
+  // none. One with a bias is left alone: batch norm makes that useless, and Winograd's kernels do
+  // not take it (winograd_blocks.cc).
   int32_t ConvolutionOf(int32_t norm) const {
     const Node& node = graph_.node(norm);
     if (node.op->type != "batch_norm_inference") return kNone;

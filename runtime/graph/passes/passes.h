@@ -76,9 +76,9 @@ Graph FuseReluGrad(const Graph& graph, kernels::Selection selection);
 // The batch norm behind a convolution, with the ReLU and the addend that FuseRelu gave it, where
 // the convolution writes its sums, in evaluation, where statistics are known before:
 //   conv2d, batch_norm_inference -> conv2d_batch_norm
-// Where nobody else reads what lies between, and a kernel of ours does both (a library's would go
-// over the result a second time, which is what the batch norm does), after ChooseLayouts. The bits
-// are the same.
+// Where the convolution has no bias, nobody else reads what lies between, and a kernel of ours does
+// both (a library's would go over the result a second time, which is what the batch norm does),
+// after ChooseLayouts. The bits are the same.
 Graph FuseConvNorm(const Graph& graph, kernels::Selection selection);
 
 // Max pooling of a batch norm's result while that is in registers, and both gradients, which need

@@ -130,7 +130,7 @@ class Schedule {
   }
   int32_t NewValue(int32_t like, int32_t root);
   void Measure();
-  // One that is pooled at once counts as none: it is never made again.
+  // One that is pooled or normalised at once counts as none: it is never made again.
   static bool IsConvolution(const Item& item) {
     return item.op == "conv2d" || item.op.starts_with("conv2d_grad_");
   }

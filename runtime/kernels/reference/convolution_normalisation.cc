@@ -5,7 +5,6 @@
 #include "runtime/kernels/reference/common.h"
 #include "runtime/kernels/reference/reference.h"
 #include "runtime/kernels/reference/through_image.h"
-#include "runtime/kernels/window.h"
 
 namespace ringmaster::kernels::reference {
 namespace {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "runtime/kernels/vector/epilogue.h"
 #include "runtime/kernels/vector/fit.h"
 #include "runtime/kernels/vector/split_product.h"
 

@@ -11,7 +11,8 @@
 namespace ringmaster::kernels::vector {
 
 // Null where there is no such unit, where images lie otherwise, windows are others or move by more
-// than one pixel, and where channels are too few to pay.
+// than one pixel, where channels are too few to pay, and where an addend lies otherwise than the
+// result.
 std::unique_ptr<Primitive> SplitConv2d(const NodeSpec& node);
 std::unique_ptr<Primitive> SplitConv2dBatchNorm(const NodeSpec& node);
 std::unique_ptr<Primitive> SplitConv2dGradInput(const NodeSpec& node);

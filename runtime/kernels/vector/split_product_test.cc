@@ -227,9 +227,13 @@ TEST_F(SplitProductTest, TouchesNothingBehindItsOperands) {
   for (int round = 0; round < 16; ++round) {
     const Sample sample{Any(33, 37, 45), Draw(33 * 37), Draw(37 * 45), Draw(45)};
     const std::vector<float> expected = sample.Result();
+    // Which change nothing.
+    const AtTheEnd slope(std::vector<float>(sample.bias.size(), 1)),
+        addend(std::vector<float>(expected.size(), 0));
     const AtTheEnd a(sample.a), b(sample.b), bias(sample.bias), y(expected);
     void* const scratch = std::aligned_alloc(64, sample.product.scratch_bytes());
-    sample.product.Run(a.data(), b.data(), {.offset = bias.data()}, y.data(), scratch);
+    sample.product.Run(a.data(), b.data(), {slope.data(), bias.data(), addend.data()}, y.data(),
+                       scratch);
     std::free(scratch);
     ASSERT_TRUE(std::ranges::equal(expected, std::span(y.data(), expected.size())));
   }

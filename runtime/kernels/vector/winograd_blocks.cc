@@ -72,8 +72,8 @@ class WinogradBlocksKernel : public VectorPrimitive {
   }
 
  protected:
-  // What is made of the results besides ReLU. Where there are `signs`, as many as results, y is 0
-  // where they are not positive. They may lie where y does.
+  // What is made of the results besides ReLU. The epilogue is empty or has slopes. Where there are
+  // `signs`, as many as results, y is 0 where they are not positive. They may lie where y does.
   struct Finish {
     Epilogue epilogue;
     const float* signs = nullptr;

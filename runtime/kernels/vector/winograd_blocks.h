@@ -14,9 +14,10 @@
 namespace ringmaster::kernels::vector {
 
 // Null where images lie otherwise, windows are others or move by more than one pixel, and where
-// these kernels were not found to be faster than oneDNN's; forward also with a bias. What comes out
-// is about as exact as a sum of products with windows of 3 x 3, and off by up to 1.5e-5 of the
-// largest with 5 x 5; an element that is no number makes such of others near it, too.
+// these kernels were not found to be faster than oneDNN's; forward also with a bias, and where an
+// addend lies otherwise than the result. What comes out is about as exact as a sum of products with
+// windows of 3 x 3, and off by up to 1.5e-5 of the largest with 5 x 5; an element that is no number
+// makes such of others near it, too.
 std::unique_ptr<Primitive> WinogradConv2dOfBlocks(const NodeSpec& node);
 std::unique_ptr<Primitive> WinogradConv2dBatchNormOfBlocks(const NodeSpec& node);
 std::unique_ptr<Primitive> WinogradConv2dGradInputOfBlocks(const NodeSpec& node);
