@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "runtime/graph/op_definition.h"
+
 namespace ringmaster::graph {
 
 Uses::Uses(const Graph& graph)

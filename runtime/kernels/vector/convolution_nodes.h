@@ -3,6 +3,7 @@
 #ifndef RINGMASTER_RUNTIME_KERNELS_VECTOR_CONVOLUTION_NODES_H_
 #define RINGMASTER_RUNTIME_KERNELS_VECTOR_CONVOLUTION_NODES_H_
 
+#include <algorithm>
 #include <limits>
 #include <memory>
 #include <ostream>
@@ -11,6 +12,7 @@
 
 #include <gtest/gtest.h>
 
+#include "runtime/device/memory.h"
 #include "runtime/kernels/kernel.h"
 #include "runtime/kernels/vector/product.h"
 #include "runtime/tensor/random.h"
@@ -57,6 +59,23 @@ std::vector<Float> Relaid(const std::vector<Float>& values, const tensor::Shape&
     (to_blocks ? to[in_blocks] = values[row] : to[row] = values[in_blocks]);
   }
   return to;
+}
+
+// From `least` to 1, of that seed.
+inline std::vector<float> Drawn(int64_t count, uint64_t seed, float least = -1) {
+  std::vector<float> values(static_cast<size_t>(count));
+  tensor::RandomStream stream({.seed = seed});
+  for (float& v : values)
+    v = least + (1 - least) * static_cast<float>(tensor::ToUniform(stream.Next()));
+  return values;
+}
+
+// Runs a primitive whose memory was no number before.
+inline void RunOnce(Primitive& primitive, const std::vector<const void*>& in,
+                    const std::vector<void*>& out) {
+  const device::Buffer scratch(primitive.scratch_bytes());
+  std::fill_n(static_cast<char*>(scratch.data()), scratch.bytes(), '\xff');
+  primitive.Run({in.data(), out.data(), scratch.data(), nullptr});
 }
 
 // A node of one output, with operands from a fixed seed.

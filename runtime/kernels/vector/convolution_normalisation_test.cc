@@ -1,6 +1,5 @@
 // Convolutions that normalise their results where they write them: beside the two ops one after
 // another, which have the same bits.
-#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -10,30 +9,19 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "runtime/device/memory.h"
 #include "runtime/kernels/kernel.h"
 #include "runtime/kernels/vector/convolution_nodes.h"
 #include "runtime/kernels/vector/split_product.h"
-#include "runtime/tensor/random.h"
 
 namespace ringmaster::kernels::vector {
 namespace {
 
 using tensor::DType;
 using tensor::Layout;
-using tensor::Shape;
 using tensor::ValueSpec;
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 constexpr double kEpsilon = 1e-5;
-
-std::vector<float> Drawn(const Shape& shape, uint64_t seed, float least) {
-  std::vector<float> values(static_cast<size_t>(shape.elements()));
-  tensor::RandomStream stream({.seed = seed});
-  for (float& v : values)
-    v = least + (1 - least) * static_cast<float>(tensor::ToUniform(stream.Next()));
-  return values;
-}
 
 // x, weight, gamma, beta, mean, variance, addend; images in blocks of a layout.
 struct Operands {
@@ -43,7 +31,7 @@ struct Operands {
               {c.y(), DType::kF32, layout}} {
     constexpr size_t kVariance = 5;
     for (size_t i = 0; i < specs.size(); ++i)
-      values.push_back(Drawn(specs[i].shape, i, i == kVariance ? 0.1F : -1.0F));
+      values.push_back(Drawn(specs[i].shape.elements(), i, i == kVariance ? 0.1F : -1.0F));
   }
 
   std::vector<const void*> Pointers() const {
@@ -56,14 +44,10 @@ struct Operands {
   std::vector<std::vector<float>> values;
 };
 
-// Runs a primitive whose memory was no number before.
-std::vector<float> RunOnce(Primitive& primitive, const std::vector<const void*>& in,
-                           const ValueSpec& out) {
+std::vector<float> ResultOf(Primitive& primitive, const std::vector<const void*>& in,
+                            const ValueSpec& out) {
   std::vector<float> y(static_cast<size_t>(out.shape.elements()), kNan);
-  device::Buffer scratch(primitive.scratch_bytes());
-  std::fill_n(static_cast<char*>(scratch.data()), scratch.bytes(), '\xff');
-  void* outputs[] = {y.data()};
-  primitive.Run({in.data(), outputs, scratch.data(), nullptr});
+  RunOnce(primitive, in, {y.data()});
   return y;
 }
 
@@ -89,16 +73,16 @@ class ConvolutionNormalisationTest : public ConvolutionTest {
                               Selection::kFastest);
     ASSERT_TRUE(both->name().starts_with("vector/")) << both->name();
     ASSERT_EQ(both->name(), convolution->name());
-    const std::vector<float> got = RunOnce(*both, pointers, y);
+    const std::vector<float> got = ResultOf(*both, pointers, y);
 
-    const std::vector<float> image = RunOnce(*convolution, pointers, y);
+    const std::vector<float> image = ResultOf(*convolution, pointers, y);
     std::vector<ValueSpec> of_norm(specs.begin() + 2, specs.end() - (plus ? 0 : 1));
     of_norm.insert(of_norm.begin(), y);
     std::vector<const void*> behind(pointers.begin() + 2, pointers.end());
     behind.insert(behind.begin(), image.data());
     const auto norm =
         Prepare({"batch_norm_inference", attributes, of_norm, {&y, 1}}, Selection::kFastest);
-    const std::vector<float> expected = RunOnce(*norm, behind, y);
+    const std::vector<float> expected = ResultOf(*norm, behind, y);
 
     size_t not_numbers = 0;
     for (const float v : expected) not_numbers += std::isnan(v) ? 1 : 0;

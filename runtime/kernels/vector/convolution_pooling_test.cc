@@ -14,7 +14,6 @@
 #include "runtime/kernels/kernel.h"
 #include "runtime/kernels/vector/convolution_nodes.h"
 #include "runtime/kernels/window.h"
-#include "runtime/tensor/random.h"
 
 namespace ringmaster::kernels::vector {
 namespace {
@@ -34,24 +33,10 @@ Shape Halved(const Shape& image) {
   return {image.dim(0), image.dim(1), image.dim(2) / 2, image.dim(3) / 2};
 }
 
-std::vector<float> Drawn(int64_t count, uint64_t seed) {
-  std::vector<float> values(static_cast<size_t>(count));
-  tensor::RandomStream stream({.seed = seed});
-  for (float& v : values) v = 2 * static_cast<float>(tensor::ToUniform(stream.Next())) - 1;
-  return values;
-}
-
 struct Result {
   std::vector<float> y;
   std::vector<uint8_t> taps;
 };
-
-// Runs a primitive whose memory was no number before.
-void RunOnce(Primitive& primitive, const std::vector<const void*>& in,
-             const std::vector<void*>& out) {
-  std::vector<float> scratch(primitive.scratch_bytes() / sizeof(float) + 16, kNan);
-  primitive.Run({in.data(), out.data(), scratch.data(), nullptr});
-}
 
 class ConvolutionPoolingTest : public ConvolutionTest {
  protected:
