@@ -6,10 +6,6 @@
 #include <cstdlib>
 #include <new>
 
-#include <openssl/crypto.h>
-
-#include "common/check.h"
-
 namespace {
 
 std::atomic<int64_t> allocations{0};
@@ -91,12 +87,6 @@ void operator delete[](void* p, size_t, std::align_val_t) noexcept {
   std::free(p);
 }
 
-namespace ringmaster {
-
-void CountThoseOfOpenSsl(bool /*counted*/) {}
-
-}  // namespace ringmaster
-
 #else
 // glibc's functions under their other names, which stay where a program replaces them. What they
 // give goes back to glibc's own free.
@@ -136,32 +126,4 @@ int posix_memalign(void** memory, size_t alignment, size_t bytes) {
 }
 
 }  // extern "C"
-
-namespace ringmaster {
-namespace {
-
-std::atomic<bool> openssls_count{true};
-
-void* AllocateForOpenSsl(size_t bytes, const char* /*file*/, int /*line*/) {
-  return openssls_count ? malloc(bytes) : __libc_malloc(bytes);
-}
-void* ReallocateForOpenSsl(void* memory, size_t bytes, const char* /*file*/, int /*line*/) {
-  return openssls_count ? realloc(memory, bytes) : __libc_realloc(memory, bytes);
-}
-void FreeForOpenSsl(void* memory, const char* /*file*/, int /*line*/) {
-  free(memory);
-}
-
-// It takes other functions only before it has allocated anything.
-const bool openssl_asks_us =
-    CRYPTO_set_mem_functions(AllocateForOpenSsl, ReallocateForOpenSsl, FreeForOpenSsl) == 1;
-
-}  // namespace
-
-void CountThoseOfOpenSsl(bool counted) {
-  RM_CHECK(openssl_asks_us, "OpenSSL has allocated something before");
-  openssls_count = counted;
-}
-
-}  // namespace ringmaster
 #endif

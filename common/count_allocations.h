@@ -16,9 +16,6 @@ inline constexpr bool kCountsMalloc = false;
 inline constexpr bool kCountsMalloc = true;
 #endif
 
-// Whether those of OpenSSL count, as at first they do. In a sanitizer's build none does.
-void CountThoseOfOpenSsl(bool counted);
-
 }  // namespace ringmaster
 
 #endif  // RINGMASTER_COMMON_COUNT_ALLOCATIONS_H_

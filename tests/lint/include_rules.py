@@ -42,7 +42,7 @@ VENDORS = {
     r"<yaml-cpp/": ["operator/api/yaml.cc"],
     r"<prometheus/": ["common/metrics.cc"],
     r"<boost/": ["operator/kube/rest/"],
-    r"<openssl/": ["common/count_allocations.cc", "common/sha256.cc", "common/certificate.cc", "operator/kube/rest/tls", "runtime/collectives/transport/tcp/tls_stream.cc"],
+    r"<openssl/": ["common/openssl_memory", "common/sha256.cc", "common/certificate.cc", "operator/kube/rest/tls", "runtime/collectives/transport/tcp/tls_stream.cc"],
     r"<spdlog/": ["common/log.cc"],
     r"<CLI/": ["cli/", "operator/main.cc", "launcher/main.cc", "runtime/train/main.cc", "runtime/collectives/bench/main.cc", "runtime/collectives/explain/main.cc",
                "runtime/train/bench/main.cc", "runtime/train/plot/main.cc"],

@@ -14,6 +14,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "common/count_allocations.h"
 #include "common/file.h"
 #include "common/temporary_folder.h"
 #include "runtime/checkpoint/safetensors.h"
@@ -226,8 +227,20 @@ TEST(BenchProgramTest, SaysWhatAStepTakesAndWhatItIsMadeOf) {
   EXPECT_EQ(run.code, 0) << run.output;
   for (const char* part :
        {"lenet-bn: batch 4, f32, 2 threads", "59,970", "samples/s", "compiled in",
-        " in the first step", "peak memory", "conv2d", "(optimizer)"})
+        " in the first step", "peak memory", "allocations in a step: ", "conv2d", "(optimizer)"})
     EXPECT_THAT(run.output, HasSubstr(part));
+}
+
+// On a whole batch of images as large as published ones, and of text.
+TEST(BenchProgramTest, CountsWhatAStepAllocates) {
+  if (!kCountsMalloc) GTEST_SKIP() << "a sanitizer has an operator new of its own";
+  for (const char* network :
+       {"--model mlp", "--model lenet", "--model resnet-18 --batch 2 --input 3x224x224",
+        "--model gpt-2 --batch 1 --layers 2"}) {
+    const Ended run = RunProgram(std::string(network) + " --threads 2 --seconds 0 --json");
+    ASSERT_EQ(run.code, 0) << run.output;
+    EXPECT_EQ(nlohmann::json::parse(run.output)["most_allocations"], 0) << network;
+  }
 }
 
 TEST(BenchProgramTest, TakesANetworkWithoutItsHyphens) {

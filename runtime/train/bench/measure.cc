@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 #include <sys/resource.h>
 
+#include "common/count_allocations.h"
 #include "common/status.h"
 #include "runtime/device/thread_cpus.h"
 #include "runtime/train/bench/trial.h"
@@ -34,18 +35,25 @@ uint64_t PeakBytes() {
   return static_cast<uint64_t>(usage.ru_maxrss) * 1024;
 }
 
-// How long each step took, in seconds. One look at the clock ends a step and begins the next.
-absl::StatusOr<std::vector<double>> Steps(LoneWorker& worker, double seconds) {
-  std::vector<double> times;
+struct Steps {
+  std::vector<double> seconds;   // that each took
+  int64_t most_allocations = 0;  // of any of them
+};
+
+// One look at the clock ends a step and begins the next.
+absl::StatusOr<Steps> TakeSteps(LoneWorker& worker, double seconds) {
+  Steps steps;
   const auto begin = SteadyClock::now();
   double taken = 0;
-  while (WantsAnotherStep(std::ssize(times), taken, seconds)) {
+  while (WantsAnotherStep(std::ssize(steps.seconds), taken, seconds)) {
+    const int64_t before = CountAllocations();
     RM_RETURN_IF_ERROR(worker.Step());
+    steps.most_allocations = std::max(steps.most_allocations, CountAllocations() - before);
     const double now = SecondsSince(begin);
-    times.push_back(now - taken);
+    steps.seconds.push_back(now - taken);
     taken = now;
   }
-  return times;
+  return steps;
 }
 
 std::vector<Share> SharesOf(const StepProfile& profile) {
@@ -82,12 +90,13 @@ absl::StatusOr<Result> Measure(const Options& options) {
   RM_RETURN_IF_ERROR(worker.Step());
   const double first_step = SecondsSince(begin);
   for (int i = 0; i < kWarmUp; ++i) RM_RETURN_IF_ERROR(worker.Step());
-  RM_ASSIGN_OR_RETURN(std::vector<double> timed, Steps(worker, options.seconds));
+  RM_ASSIGN_OR_RETURN(Steps timed, TakeSteps(worker, options.seconds));
   Result result{.parameters = trial->workload().layout().ParameterCount(),
-                .steps = static_cast<int64_t>(timed.size()),
-                .peak_bytes = PeakBytes()};
+                .steps = std::ssize(timed.seconds),
+                .peak_bytes = PeakBytes(),
+                .most_allocations = timed.most_allocations};
   if (options.bind) result.cores = device::TeamCpus();
-  result.step_seconds = Median(std::move(timed));
+  result.step_seconds = Median(std::move(timed.seconds));
   result.samples_per_second = static_cast<double>(options.batch) / result.step_seconds;
   result.compile_seconds = std::max(0.0, first_step - result.step_seconds);
   result.first_step_extra_seconds = std::max(0.0, result.compile_seconds - before_steps);

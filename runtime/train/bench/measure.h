@@ -33,6 +33,9 @@ struct Result {
   double samples_per_second = 0;
   // The most memory that the process had, everything included.
   uint64_t peak_bytes = 0;
+  // The most that any of the timed steps took from the heap, on any thread, in pieces (those that
+  // count_allocations.h counts).
+  int64_t most_allocations = 0;
   // Taken after the timing, for looking at the clock takes time.
   StepProfile profile;
   std::vector<Share> shares;  // of its steps; the largest first

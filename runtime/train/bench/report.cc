@@ -38,12 +38,15 @@ std::string Text(const Options& options, const Result& result) {
   std::string text = fmt::format(
       "{}{}, {} parameters\n"
       "  a step takes {} (median of {}): {} samples/s\n"
-      "  compiled in {}, of which {} in the first step; peak memory {:.1f} MB\n",
+      "  compiled in {}, of which {} in the first step; peak memory {:.1f} MB\n"
+      "  allocations in a step: {}\n",
       Heading(options), OnCores(result), WithCommas(result.parameters),
       WithTimeUnit(result.step_seconds), WithCommas(result.steps),
       WithCommas(static_cast<int64_t>(result.samples_per_second)),
       WithTimeUnit(result.compile_seconds), WithTimeUnit(result.first_step_extra_seconds),
-      static_cast<double>(result.peak_bytes) / 1e6);
+      static_cast<double>(result.peak_bytes) / 1e6,
+      result.most_allocations == 0 ? "none"
+                                   : fmt::format("up to {}", WithCommas(result.most_allocations)));
   if (!options.trace.empty())
     text += fmt::format("  one of the steps is in {}, for ui.perfetto.dev\n", options.trace);
   if (options.profile) return text + Table(result.profile);
@@ -91,7 +94,8 @@ std::string Json(const Options& options, const Result& result) {
                               {"samples_per_second", result.samples_per_second},
                               {"compile_seconds", result.compile_seconds},
                               {"first_step_extra_seconds", result.first_step_extra_seconds},
-                              {"peak_bytes", result.peak_bytes}};
+                              {"peak_bytes", result.peak_bytes},
+                              {"most_allocations", result.most_allocations}};
   const double total = Sum(result.shares);
   for (const Share& share : result.shares) json["share"][share.what] = share.seconds / total;
   json["ops"] = nlohmann::ordered_json::array();

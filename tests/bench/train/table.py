@@ -27,10 +27,16 @@ def markdown(results):
              "| network, batch | turns | Ringmaster | | ready after | of its arithmetic's rate | eager | channels-last | compile | ours / best of PyTorch | peak memory, ours / PyTorch |",
              "|---|---|---|---|---|---|---|---|---|---|---|"]
     lines += [row(case) for case in results["cases"]]
+    lines += ["", allocations(results["cases"])]
     lines += ["", "First loss, largest difference of a gradient (of its largest element), and of the losses of some steps, from PyTorch's eager mode: " +
               "; ".join(f"{case['network']} {found['loss']:.1e}, {found['gradient']:.1e}, {found['losses']:.1e} in {case['steps']} steps" + exactness(found)
                         for case in results["cases"] if (found := case["verified"].get("eager"))) + "."]
     return "\n".join(lines) + "\n"
+
+
+def allocations(cases):
+    some = [f"{case['network']} {case['most_allocations']}" for case in cases if case["most_allocations"]]
+    return "Pieces of memory that a step of ours takes from the heap, at most: " + (f"**{', '.join(some)}** (asked: none)." if some else "none.")
 
 
 def exactness(found):

@@ -45,6 +45,11 @@ class TrainingSteps(unittest.TestCase):
         self.assertEqual(cells("vgg-16", memory=70, eager=2, compile=2)["memory"], "0.70")
         self.assertEqual(cells("vgg-16", memory=71, eager=2, compile=2)["memory"], "**0.71** (asked: 0.7)")
 
+    def test_a_network_whose_steps_allocate_stands_out(self):
+        quiet, loud = {"network": "lenet", "most_allocations": 0}, {"network": "gpt-2", "most_allocations": 3}
+        self.assertTrue(table.allocations([quiet, quiet]).endswith("at most: none."))
+        self.assertTrue(table.allocations([quiet, loud]).endswith("at most: **gpt-2 3** (asked: none)."))
+
     def test_a_step_of_the_perceptron_may_take_60_microseconds(self):
         self.assertEqual(cells("mlp", ours=60e-6, eager=1)["step"], "60 µs")
         self.assertEqual(cells("mlp", ours=61e-6, eager=1)["step"], "**61 µs** (asked: 60 µs)")
