@@ -12,6 +12,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "runtime/kernels/library_version.h"
+
 namespace ringmaster::kernels {
 namespace {
 
@@ -323,6 +325,11 @@ TEST(KernelTest, TheReferenceCanBeForced) {
 TEST(KernelTest, NothingFitsATypeThatNobodyTakesOrAnUnknownOp) {
   EXPECT_EQ(PrepareTanh(DType::kI32, Selection::kFastest), nullptr);
   EXPECT_TRUE(ImplementationsOf("no_such_op").empty());
+}
+
+TEST(KernelTest, TheLibrarySaysWhichReleaseItIs) {
+  EXPECT_THAT(LibraryVersion(),
+              ::testing::MatchesRegex("oneDNN [0-9]+\\.[0-9]+\\.[0-9]+ \\(.+\\)"));
 }
 
 TEST(KernelTest, EveryListEndsWithTheReference) {

@@ -15,6 +15,7 @@
 #include "runtime/device/threads.h"
 #include "runtime/graph/op_definition.h"
 #include "runtime/graph/requirements.h"
+#include "runtime/kernels/library_version.h"
 #include "runtime/nn/binding.h"
 #include "runtime/optim/optimizer.h"
 #include "runtime/train/custom.h"
@@ -138,7 +139,7 @@ absl::Status Workload::CheckModel(kernels::Selection kernels,
   shard_bytes_ = sizeof(float) * layout_.parameter_floats + step.arena_bytes;
   if (available_memory) RM_RETURN_IF_ERROR(CheckMemory(step, *available_memory, advice));
   Sha256 hash;
-  hash.Update(fmt::format("threads {}\n", device::ThreadCount()));
+  hash.Update(fmt::format("threads {}\n{}\n", device::ThreadCount(), kernels::LibraryVersion()));
   for (const std::string& name : step.implementation_names) {
     hash.Update(name);
     hash.Update("\n");

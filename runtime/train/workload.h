@@ -107,7 +107,8 @@ class Workload {
   size_t lasting_bytes() const;
   size_t shard_bytes() const { return shard_bytes_; }
   size_t evaluation_bytes() const { return evaluation_bytes_; }
-  // A digest of what decides the bits of this worker's kernels: implementations and threads.
+  // A digest of what decides the bits of this worker's kernels: implementations, the library's
+  // release, and threads.
   const std::string& kernels_digest() const { return kernels_digest_; }
   // "lenet-bn, 61,514 parameters"
   std::string Describe() const;
