@@ -88,8 +88,7 @@ struct Sample {
   // Reads one, whose labels it checks.
   absl::Status Read(const Dataset& samples, uint32_t row) {
     RM_RETURN_IF_ERROR(samples.Fill(std::span(&row, 1), input, label));
-    return Annotate(CheckValues(label.span<int32_t>(), samples.format()),
-                    fmt::format("sample {}", row));
+    return CheckLabels(samples.format(), std::span(&row, 1), label.span<int32_t>());
   }
 
   tensor::Tensor input, label;
@@ -127,6 +126,16 @@ absl::Status CheckSplits(Splits& splits) {
   RM_RETURN_IF_ERROR(HashSamples("training", *splits.train, hash));
   RM_RETURN_IF_ERROR(HashSamples("held-out", *splits.held_out, hash));
   splits.fingerprint = Hex(hash.Finish());
+  return absl::OkStatus();
+}
+
+absl::Status CheckLabels(const SampleFormat& format, std::span<const uint32_t> rows,
+                         std::span<const int32_t> labels) {
+  const auto each = static_cast<size_t>(format.labels());
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const absl::Status values = CheckValues(labels.subspan(i * each, each), format);
+    if (!values.ok()) return Annotate(values, fmt::format("sample {}", rows[i]));
+  }
   return absl::OkStatus();
 }
 

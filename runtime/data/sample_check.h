@@ -16,8 +16,13 @@ namespace ringmaster::data {
 // kInvalidArgument says which part, which sample, and what is wrong.
 absl::Status CheckSplits(Splits& splits);
 
-// Reads these samples, one by one, and checks their labels. kInvalidArgument names the first that
-// has a wrong one: "sample 17: label 3 is not in 0..1 (2 classes)"; or is Dataset::Fill's.
+// Checks the labels of samples `rows`, which have been read: as many as `format` says for each.
+// kInvalidArgument names the first sample that has a wrong one: "sample 17: label 3 is not in 0..1
+// (2 classes)".
+absl::Status CheckLabels(const SampleFormat& format, std::span<const uint32_t> rows,
+                         std::span<const int32_t> labels);
+
+// The same of samples that it reads, one by one. Errors are Dataset::Fill's, too.
 absl::Status CheckLabels(const Dataset& samples, std::span<const uint32_t> rows);
 
 }  // namespace ringmaster::data

@@ -99,6 +99,16 @@ TEST(CheckLabelsTest, NamesTheFirstOfTheseSamplesWhoseLabelIsNoClass) {
   EXPECT_EQ(problem({0, 4}), "sample 4 of a data set of 4 was asked for");
 }
 
+TEST(CheckLabelsTest, CountsTheLabelsOfEachSampleThatWasRead) {
+  const data::SampleFormat text{
+      .input = {{2}, tensor::DType::kI32}, .label_shape = {2}, .classes = 3};
+  const uint32_t rows[] = {7, 5};
+  const int32_t right[] = {0, 2, 1, 1}, wrong[] = {0, 2, 1, 3};
+  EXPECT_TRUE(CheckLabels(text, rows, right).ok());
+  EXPECT_EQ(Message(CheckLabels(text, rows, wrong)),
+            "sample 5: label 3 is not in 0..2 (3 classes)");
+}
+
 TEST(CheckSplitsTest, RefusesAFormatThatNoNetworkTakes) {
   const auto problem = [](const std::function<void(SampleFormat&)>& change) {
     SampleFormat format = PairsOfTwoClasses();

@@ -322,6 +322,29 @@ TEST_F(CustomTest, NamesTheLabelThatIsNoClassWhereTheLossIsNoNumber) {
   }
 }
 
+TEST_F(CustomTest, NamesTheHeldOutLabelThatIsNoClassWhereItIsEvaluated) {
+  UseDataset([](Settings&, const std::string&) {
+    const data::SampleFormat format{.input = {{2}, tensor::DType::kF32}, .classes = 2};
+    const auto copy = [](int32_t wrong) {
+      return [wrong](uint32_t row, void* input, int32_t* label) {
+        std::fill_n(static_cast<float*>(input), 2, static_cast<float>(row % 2));
+        *label = row == 60 ? wrong : static_cast<int32_t>(row % 2);
+      };
+    };
+    return data::Splits{.train = data::MakeDataset(format, 100, copy(0)),
+                        .held_out = data::MakeDataset(format, 80, copy(-7)),
+                        .fingerprint = "mine"};
+  });
+  Cluster cluster(job_.config, job_.options);
+  cluster.Start(1);
+  cluster.Announce();
+  for (const Ending& ending : cluster.WaitForEndings()) {
+    EXPECT_EQ(ending.exit_code, contract::kExitBadData);
+    EXPECT_EQ(ending.message,
+              "the data is wrong in held-out sample 60: label -7 is not in 0..1 (2 classes)");
+  }
+}
+
 TEST_F(CustomTest, PassesOnWhatAPartSaysAndThrows) {
   UseDataset([](Settings&, const std::string& workspace) -> absl::StatusOr<data::Splits> {
     return absl::NotFoundError(workspace.empty() ? "no workspace" : "no such file");

@@ -13,7 +13,7 @@
 #include "common/status.h"
 #include "proto/ringmaster/training/v1alpha1/metric.h"
 #include "proto/ringmaster/training/v1alpha1/trainer.api.h"
-#include "runtime/collectives/ordered_sum.h"
+#include "runtime/data/sample_check.h"
 #include "runtime/nn/binding.h"
 #include "runtime/train/measures.h"
 
@@ -22,6 +22,8 @@ namespace {
 
 // What is gathered of a label: its score, and whether it holds.
 constexpr size_t kGathered = 2;
+// What is added up.
+constexpr size_t kSums = 3;
 
 int BlocksOf(int64_t samples) {
   return static_cast<int>((samples + kEvaluationBlock - 1) / kEvaluationBlock);
@@ -135,16 +137,20 @@ absl::StatusOr<Evaluator::Sums> Evaluator::RunPass(data::RowRange rows) {
   RM_ASSIGN_OR_RETURN(Prepared * prepared, PreparedFor(rows.size()));
   std::vector<uint32_t> samples(static_cast<size_t>(rows.size()));
   std::iota(samples.begin(), samples.end(), static_cast<uint32_t>(rows.begin));
-  RM_RETURN_IF_ERROR(workload_.held_out().Fill(samples, prepared->inputs, prepared->labels));
+  const data::Dataset& held_out = workload_.held_out();
+  RM_RETURN_IF_ERROR(held_out.Fill(samples, prepared->inputs, prepared->labels));
+  // Of a data set that brings its own fingerprint nobody has looked at them.
+  const std::span<const int32_t> labels = prepared->labels.span<int32_t>();
+  if (const absl::Status right = data::CheckLabels(held_out.format(), samples, labels); !right.ok())
+    return absl::InvalidArgumentError("the data is wrong in held-out " + Message(right));
   RM_RETURN_IF_ERROR(prepared->executor->Run({}));
   RM_ASSIGN_OR_RETURN(const tensor::Tensor loss, prepared->executor->Output(nn::kLossSum));
   RM_ASSIGN_OR_RETURN(const tensor::Tensor correct, prepared->executor->Output(nn::kCorrect));
   Sums sums{.loss = loss.data<float>()[0], .correct = correct.data<float>()[0]};
   if (!has_top5_ && !has_auroc_) return sums;
   RM_ASSIGN_OR_RETURN(const tensor::Tensor logits, prepared->executor->Output(nn::kLogits));
-  const std::span<const int32_t> labels = prepared->labels.span<int32_t>();
   if (has_top5_) {
-    const int64_t classes = workload_.held_out().format().classes;
+    const int64_t classes = held_out.format().classes;
     sums.in_top5 = static_cast<double>(CountInTop(5, logits.span<float>(), classes, labels));
   }
   if (has_auroc_) AddScores(logits.span<float>(), labels);
@@ -198,22 +204,30 @@ absl::Status Evaluator::MeasureAuroc(collectives::Communicator& communicator, Ev
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::optional<Evaluation>> Evaluator::Run(int64_t step,
-                                                         collectives::Communicator& communicator) {
+absl::Status Evaluator::Compute(const collectives::Communicator& communicator) {
   const int64_t samples = workload_.held_out().size();
-  if (samples == 0) return std::nullopt;
+  if (samples == 0) return absl::OkStatus();
   const int blocks = BlocksOf(samples);
-  std::array<double, 3> total{};
-  collectives::OrderedSum<double> sum(blocks, total.size());
-  const auto mine = OwnedBlocks(blocks, communicator.world(), communicator.rank());
+  sum_.emplace(blocks, kSums);
   scores_.clear();
+  const auto mine = OwnedBlocks(blocks, communicator.world(), communicator.rank());
   for (int block = mine.begin; block < mine.end; ++block) {
     const int64_t begin = block * kEvaluationBlock;
     RM_ASSIGN_OR_RETURN(const Sums sums,
                         RunBlock({begin, std::min(begin + kEvaluationBlock, samples)}));
-    RM_RETURN_IF_ERROR(sum.Add(block, std::array{sums.loss, sums.correct, sums.in_top5}));
+    RM_RETURN_IF_ERROR(
+        sum_->Add(block, std::array<double, kSums>{sums.loss, sums.correct, sums.in_top5}));
   }
-  RM_RETURN_IF_ERROR(sum.Reduce(communicator, total, "evaluation"));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::optional<Evaluation>> Evaluator::Reduce(
+    int64_t step, collectives::Communicator& communicator) {
+  const int64_t samples = workload_.held_out().size();
+  if (samples == 0) return std::nullopt;
+  RM_CHECK(sum_.has_value(), "what is reduced has been computed");
+  std::array<double, kSums> total{};
+  RM_RETURN_IF_ERROR(sum_->Reduce(communicator, total, "evaluation"));
   const double labels =
       static_cast<double>(samples) * static_cast<double>(workload_.held_out().format().labels());
   Evaluation result{.step = step, .loss = total[0] / labels, .accuracy = total[1] / labels};

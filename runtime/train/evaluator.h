@@ -19,6 +19,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "runtime/collectives/communicator.h"
+#include "runtime/collectives/ordered_sum.h"
 #include "runtime/data/sample_stream.h"
 #include "runtime/device/memory.h"
 #include "runtime/graph/executor.h"
@@ -34,19 +35,25 @@ absl::Status CheckMetric(const Workload& workload);
 // Not thread-safe; must not outlive the workload and the buffers.
 class Evaluator {
  public:
-  // Reads the replica's `weights` and running statistics `states` at each Run.
+  // Reads the replica's `weights` and running statistics `states` at each Compute.
   Evaluator(const Workload& workload, kernels::Selection kernels, std::span<float> weights,
             std::span<float> states);
 
-  // Evaluates the weights of `step`; nothing where no sample is held out. Every rank of the round
-  // calls it. Blocks and fails as the communicator's operations do.
-  absl::StatusOr<std::optional<Evaluation>> Run(int64_t step,
-                                                collectives::Communicator& communicator);
+  // Computes this rank's share of the samples, of the weights as they are. Errors are this rank's
+  // own, whatever the communicator does meanwhile; kInvalidArgument: the data is wrong, with the
+  // sample: "the data is wrong in held-out sample 17: label 3 is not in 0..1 (2 classes)".
+  absl::Status Compute(const collectives::Communicator& communicator);
 
-  // What a Run on this rank takes beside weights and statistics.
+  // After Compute on every rank of the round: the result, of the weights of `step`; nothing where
+  // no sample is held out. Every rank calls it. Blocks and fails as the communicator's operations
+  // do.
+  absl::StatusOr<std::optional<Evaluation>> Reduce(int64_t step,
+                                                   collectives::Communicator& communicator);
+
+  // What a Compute on this rank takes beside weights and statistics.
   size_t bytes(const collectives::Communicator& communicator) const;
 
-  // Gives back the memory of what has run, for others to ask how much there is. The next Run
+  // Gives back the memory of what has run, for others to ask how much there is. The next Compute
   // prepares its kernels again.
   void Release();
 
@@ -79,6 +86,9 @@ class Evaluator {
   const bool has_auroc_;
   std::shared_ptr<device::Buffer> arena_;
   std::map<int64_t, Prepared> prepared_;  // by samples: a whole pass, and the last one
+  // Over all blocks: loss, and labels that were first, and among the first five. None where there
+  // are no samples.
+  std::optional<collectives::OrderedSum<double>> sum_;
   // Of this rank's samples, label by label: score and whether it holds by turns. One label where
   // the data has two classes.
   std::vector<double> scores_;

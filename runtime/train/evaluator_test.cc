@@ -38,6 +38,12 @@ struct Rank {
   Replica replica;
 };
 
+absl::StatusOr<std::optional<Evaluation>> RunOn(Evaluator& evaluator,
+                                                collectives::Communicator& communicator) {
+  RM_RETURN_IF_ERROR(evaluator.Compute(communicator));
+  return evaluator.Reduce(kEvaluatedStep, communicator);
+}
+
 // Scores and labels of each held-out sample, computed one after another.
 struct Row {
   std::vector<double> logits;
@@ -69,9 +75,9 @@ class EvaluatorTest : public ::testing::Test {
       Rank rank(job_);
       Evaluator evaluator(rank.workload, kernels::Selection::kFastest, rank.replica.weights(),
                           rank.replica.states());
-      const auto result = evaluator.Run(kEvaluatedStep, communicator);
+      const auto result = RunOn(evaluator, communicator);
       ASSERT_TRUE(result.ok()) << Message(result.status());
-      const auto again = evaluator.Run(kEvaluatedStep, communicator);
+      const auto again = RunOn(evaluator, communicator);
       ASSERT_TRUE(again.ok()) << Message(again.status());
       EXPECT_EQ(*result, *again);
       found[static_cast<size_t>(communicator.rank())] = *result;
@@ -301,7 +307,7 @@ TEST_F(MadeDataTest, OfTwoClassesHasAnAreaUnderTheCurve) {
   group.Run([&](collectives::Communicator& communicator) {
     Evaluator evaluator(workload, kernels::Selection::kFastest, replica.weights(),
                         replica.states());
-    const auto result = evaluator.Run(kEvaluatedStep, communicator);
+    const auto result = RunOn(evaluator, communicator);
     ASSERT_TRUE(result.ok()) << Message(result.status());
     // All samples of a class are alike, so the areas are those of a single pair.
     const double auroc = result->value().auroc.value();

@@ -61,8 +61,8 @@ using NetworkFunction =
 // evaluated then. Where `fingerprint` is left empty, all samples are read once, their labels are
 // checked to lie in [0, classes), and it is a hash of them; with a large set set it yourself, to
 // what tells this data from any other. A label that is no class then shows in the first step that
-// has it, whose loss is no number. Any error fails the job with code 66; kInternal and
-// kResourceExhausted, which another try may help, restart the worker.
+// has it, whose loss is no number, or in the first evaluation. Any error fails the job with code
+// 66; kInternal and kResourceExhausted, which another try may help, restart the worker.
 using DatasetFunction =
     std::function<absl::StatusOr<data::Splits>(Settings& settings, const std::string& workspace)>;
 

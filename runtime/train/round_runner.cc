@@ -254,8 +254,11 @@ bool RoundRunner::CheckpointIsDue(const StepFlags& decided) const {
 }
 
 absl::Status RoundRunner::Evaluate() {
+  const absl::Status computed = context_.evaluator.Compute(communicator_);
+  if (absl::IsInvalidArgument(computed)) return End(contract::kExitBadData, Message(computed));
+  if (!computed.ok()) return End(ExitCodeFor(computed), Message(computed));
   RM_ASSIGN_OR_RETURN(const std::optional<Evaluation> result,
-                      context_.evaluator.Run(step(), communicator_));
+                      context_.evaluator.Reduce(step(), communicator_));
   if (!result) return absl::OkStatus();
   context_.replica.Evaluated(*result);
   context_.metrics.Evaluated(*result, context_.workload.held_out().format().label_names);
