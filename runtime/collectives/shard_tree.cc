@@ -25,6 +25,14 @@ void AppendCover(ShardRange node, std::span<const int> owned, std::vector<ShardR
   AppendCover({mid, node.end}, owned.subspan(left_count), cover);
 }
 
+// How many maximal nodes under `node` a contiguous range covers.
+size_t CoverSize(ShardRange node, ShardRange owned) {
+  if (owned.begin >= node.end || owned.end <= node.begin) return 0;
+  if (owned.begin <= node.begin && owned.end >= node.end) return 1;
+  const int mid = SplitPoint(node);
+  return CoverSize({node.begin, mid}, owned) + CoverSize({mid, node.end}, owned);
+}
+
 // Returns the buffer that holds `node` after the additions that it appends.
 int AppendPlan(ShardRange node, const std::map<ShardRange, int>& buffers,
                std::vector<Addition>* plan) {
@@ -80,6 +88,13 @@ std::vector<ShardRange> CoveringNodes(int shards, ShardRange owned) {
   std::vector<int> list(owned.empty() ? 0 : static_cast<size_t>(owned.size()));
   std::iota(list.begin(), list.end(), owned.begin);
   return CoveringNodes(shards, list);
+}
+
+size_t MostSums(int shards, ShardRange owned) {
+  size_t most = 0;
+  for (int end = owned.begin + 1; end <= owned.end; ++end)
+    most = std::max(most, CoverSize({0, shards}, {owned.begin, end}));
+  return most;
 }
 
 std::vector<Addition> CombiningPlan(int shards, std::span<const ShardRange> nodes) {

@@ -55,6 +55,10 @@ std::vector<ShardRange> CoveringNodes(int shards, std::span<const int> owned);
 // The same for a contiguous range.
 std::vector<ShardRange> CoveringNodes(int shards, ShardRange owned);
 
+// How many sums lie side by side, at most, where a contiguous range's shards are added one by one,
+// in order, each onto what its sum may be joined with: the most that cover what was added so far.
+size_t MostSums(int shards, ShardRange owned);
+
 // One addition of a plan: buffer `into` becomes buffer `into` + buffer `from`.
 struct Addition {
   int into = 0;

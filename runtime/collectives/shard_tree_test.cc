@@ -93,6 +93,20 @@ TEST(ShardTreeTest, AContiguousRangeNeedsFewNodes) {
   }
 }
 
+TEST(ShardTreeTest, TheMostSumsSideBySideAreThoseOfAnyBeginningOfTheRange) {
+  EXPECT_EQ(MostSums(8, {0, 0}), 0u);
+  EXPECT_EQ(MostSums(8, {0, 1}), 1u);
+  EXPECT_EQ(MostSums(8, {0, 2}), 1u) << "the second is added to the first";
+  EXPECT_EQ(MostSums(8, {0, 8}), 3u) << "of 0 to 3, of 4 and 5, and of 6";
+  for (int begin = 0; begin < 24; ++begin) {
+    size_t most = 0;
+    for (int end = begin + 1; end <= 24; ++end) {
+      most = std::max(most, CoveringNodes(24, ShardRange{begin, end}).size());
+      ASSERT_EQ(MostSums(24, {begin, end}), most) << begin << ".." << end;
+    }
+  }
+}
+
 TEST(ShardTreeTest, EveryPartitionOfTheShardsGivesTheSameExpression) {
   const unsigned seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));

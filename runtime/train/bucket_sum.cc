@@ -23,10 +23,16 @@ SumOrder OrderOf(const BucketSumOptions& options) {
   return options.arrival_order ? SumOrder::kByRank : SumOrder::kTree;
 }
 
+// How many partial sums this rank keeps side by side.
+size_t MostSumsOf(const BucketSumOptions& options) {
+  return collectives::MostSums(
+      options.shards, collectives::OwnedShards(options.shards, options.world, options.rank));
+}
+
 class TreeSum final : public BucketSum {
  public:
   explicit TreeSum(const BucketSumOptions& options)
-      : sum_(options.shards, options.elements, OrderOf(options)) {}
+      : sum_(options.shards, options.elements, OrderOf(options)), kept_(MostSumsOf(options)) {}
 
   absl::Status Add(int shard, std::span<const float> values) override {
     return sum_.Add(shard, values);
@@ -37,9 +43,11 @@ class TreeSum final : public BucketSum {
     sum_.Clear();
     return absl::OkStatus();
   }
+  size_t bytes() const override { return kept_ * sum_.elements() * sizeof(float); }
 
  private:
   OrderedSum<float> sum_;
+  const size_t kept_;
 };
 
 // The same of 16-bit numbers, rounded at every node of the tree, leaves and root included.
@@ -48,7 +56,8 @@ class RoundedSum final : public BucketSum {
  public:
   explicit RoundedSum(const BucketSumOptions& options)
       : encoded_(collectives::EncodedCount<T>(options.elements)),
-        sum_(options.shards, encoded_.size(), OrderOf(options)) {}
+        sum_(options.shards, encoded_.size(), OrderOf(options)),
+        kept_(MostSumsOf(options) + 1) {}
 
   absl::Status Add(int shard, std::span<const float> values) override {
     collectives::Encode(values, encoded_);
@@ -61,10 +70,12 @@ class RoundedSum final : public BucketSum {
     collectives::Decode(encoded_, out);
     return absl::OkStatus();
   }
+  size_t bytes() const override { return kept_ * encoded_.size() * sizeof(T); }
 
  private:
   std::vector<T> encoded_;
   OrderedSum<T> sum_;
+  const size_t kept_;  // encoded_, too
 };
 
 // A rank's shards added as they come. The first one is copied: adding zeros would turn -0 into +0.
@@ -81,6 +92,7 @@ class LocalSum {
                    std::plus<float>());
   }
   std::span<const float> values() const { return values_.span(); }
+  size_t bytes() const { return values_.span().size_bytes(); }
   void Clear() { empty_ = true; }
 
  private:
@@ -103,6 +115,7 @@ class RingSum final : public BucketSum {
     mine_.Clear();
     return absl::OkStatus();
   }
+  size_t bytes() const override { return mine_.bytes(); }
 
  private:
   LocalSum mine_;
@@ -124,6 +137,7 @@ class ResidualSum final : public BucketSum {
     return absl::OkStatus();
   }
   void Commit() override { sum_->Commit(); }
+  size_t bytes() const override { return mine_.bytes() + sum_->bytes(); }
 
  private:
   LocalSum mine_;
@@ -151,6 +165,9 @@ class AdasumJoin final : public BucketSum {
     RM_RETURN_IF_ERROR(join_.Reduce(communicator, out, name));
     join_.Clear();
     return absl::OkStatus();
+  }
+  size_t bytes() const override {
+    return scaled_.span().size_bytes() + join_.bytes(options_.world, options_.rank);
   }
 
  private:

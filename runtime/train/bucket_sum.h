@@ -35,6 +35,9 @@ class BucketSum {
 
   // The last sum counts: what it did not send is left for the next.
   virtual void Commit() {}
+
+  // What it keeps on this rank, at least, from the first step on.
+  virtual size_t bytes() const = 0;
 };
 
 struct BucketSumOptions {
@@ -43,6 +46,8 @@ struct BucketSumOptions {
   bool arrival_order = false;
   size_t elements = 0;
   int64_t batch = 1;
+  int world = 1;
+  int rank = 0;                      // which adds OwnedShards(shards, world, rank)
   std::vector<data::RowRange> rows;  // by shard
   std::vector<size_t> tensors;       // where each begins in the bucket, from 0
 };

@@ -115,6 +115,8 @@ void GradientSum::AddBucket(Piece range, bool gradients, std::string name) {
                            .arrival_order = options_.arrival_order,
                            .elements = range.count,
                            .batch = options_.batch,
+                           .world = communicator_.world(),
+                           .rank = communicator_.rank(),
                            .tensors = TensorsOf(*options_.layout)};
   for (int shard = 0; shard < parts_; ++shard) options.rows.push_back(RowsOf(shard));
   buckets_.push_back(
@@ -178,6 +180,12 @@ absl::StatusOr<ReductionTraffic> GradientSum::Reduce() {
   const uint64_t plain = 2 * (world - 1) * out_.size_bytes() / world;
   if (compressed_ && plain > traffic.sent) traffic.saved = plain - traffic.sent;
   return traffic;
+}
+
+size_t GradientSum::bytes() const {
+  size_t bytes = 0;
+  for (const Bucket& bucket : buckets_) bytes += bucket.sum->bytes();
+  return bytes;
 }
 
 void GradientSum::Commit() {

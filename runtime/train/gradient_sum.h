@@ -81,8 +81,9 @@ class GradientSum {
   // fails as the communicator's operations do. Ready for the next step after OK.
   absl::StatusOr<ReductionTraffic> Reduce();
 
-  // What it keeps of this rank's shards, at least: their sum so far, whichever way that is kept.
-  size_t bytes() const { return out_.size_bytes(); }
+  // What it keeps on this rank, at least, from the first step on: sums of its own shards, and what
+  // a method keeps besides.
+  size_t bytes() const;
 
   // The sum counts: the step was committed, not left out.
   void Commit();

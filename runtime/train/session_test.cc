@@ -130,7 +130,7 @@ TEST_F(SessionTest, RefusesAModelThatTheMachineHasNoMemoryFor) {
   const Ending ending = EndingOfOne();
   EXPECT_EQ(ending.exit_code, contract::kExitNoResource);
   EXPECT_THAT(ending.message, AllOf(HasSubstr("the model needs at least "),
-                                    HasSubstr("745.20 GB for weights and gradients")));
+                                    HasSubstr("993.60 GB for weights and gradients")));
 }
 
 // How much it is follows from the number of workers, which a worker learns with its round.

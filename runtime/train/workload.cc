@@ -18,6 +18,7 @@
 #include "runtime/kernels/library_version.h"
 #include "runtime/nn/binding.h"
 #include "runtime/optim/optimizer.h"
+#include "runtime/train/bucket_sum.h"
 #include "runtime/train/custom.h"
 #include "runtime/train/evaluation.h"
 
@@ -30,6 +31,15 @@ int64_t LargestShard(const training::v1alpha1::TrainerConfig& config) {
   constexpr int64_t kTrialBatch = 8;
   const int64_t batch = config.batch.size, shards = config.batch.shards.value_or(0);
   return shards > 0 ? (batch + shards - 1) / shards : std::min(kTrialBatch, batch);
+}
+
+// How many times what the parameters take a worker keeps, at least, beside the optimizer's state:
+// the weights and a shard's gradients, and, unless it may be alone with all of the batch, what is
+// summed: its own shards so far (by some methods in less), and all workers'.
+size_t CopiesOfParameters(const training::v1alpha1::TrainerConfig& config) {
+  const bool names_method = NamesMethod(config.gradients);
+  if (config.batch.shards.value_or(0) <= 1 && !names_method) return 2;
+  return names_method ? 3 : 4;
 }
 
 // So many samples that none of the network's results takes more than this, or one. Not by what the
@@ -223,11 +233,11 @@ size_t Workload::lasting_bytes() const {
                           optim::FloatsFor(config_->optimizer, layout_.parameter_floats));
 }
 
-// Weights, one shard's gradients and all shards' sum, what the optimizer keeps, what a step
-// computes in between, and what an evaluation does; more may come from a custom optimizer.
+// Weights, gradients and their sums, what the optimizer keeps, what a step computes in between, and
+// what an evaluation does; more may come from a custom optimizer.
 absl::Status Workload::CheckMemory(const graph::Requirements& step, int64_t available,
                                    std::string_view advice) const {
-  const size_t parameters = 3 * sizeof(float) * layout_.parameter_floats;
+  const size_t parameters = CopiesOfParameters(*config_) * sizeof(float) * layout_.parameter_floats;
   const size_t optimizer =
       sizeof(float) * optim::FloatsFor(config_->optimizer, layout_.parameter_floats);
   const size_t least = parameters + optimizer + step.arena_bytes + evaluation_bytes_;

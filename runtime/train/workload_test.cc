@@ -41,14 +41,32 @@ TEST(WorkloadTest, AModelThatFitsTheMemoryIsTaken) {
 TEST(WorkloadTest, AModelTooLargeForTheMemoryIsRefusedWithThePlansNumbers) {
   const absl::Status status = Check(DigitsJob(), 100'000);
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
-  // 58,524 parameters of the four classes, 3 x 4 bytes each and rounded up to cache lines.
-  EXPECT_THAT(Message(status), HasSubstr("0.10 MB are available: 0.70 MB for weights and "
+  // 58,524 parameters of the four classes, 4 x 4 bytes each and rounded up to cache lines.
+  EXPECT_THAT(Message(status), HasSubstr("0.10 MB are available: 0.94 MB for weights and "
                                          "gradients of 58,524 parameters, 0.23 MB for what the "
                                          "optimizer keeps, "));
   // 26 samples in 8 shards.
   EXPECT_THAT(Message(status), HasSubstr("MB for the values of a shard of 4 samples, the largest "
                                          "of which is "));
   EXPECT_THAT(Message(status), HasSubstr("cut the batch into more shards (batch.shards)"));
+}
+
+TEST(WorkloadTest, SumsOfGradientsAreCountedUnlessAWorkerMayBeAloneWithTheBatch) {
+  DigitsJob job;
+  const auto counted = [&](const std::string& copies) {
+    EXPECT_THAT(Message(Check(job, 100'000)),
+                HasSubstr(" are available: " + copies + " for weights and gradients of "));
+  };
+  for (const int shards : {0, 1}) {
+    job.config.trainer.batch.shards = shards;
+    counted("0.47 MB");
+  }
+  job.config.trainer.gradients.bf16.emplace();
+  counted("0.70 MB");
+  job.config.trainer.batch.shards = 2;
+  counted("0.70 MB");
+  job.config.trainer.gradients.bf16.reset();
+  counted("0.94 MB");
 }
 
 TEST(WorkloadTest, ALossOfClassesIsRefusedForIndependentLabels) {

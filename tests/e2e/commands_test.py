@@ -370,6 +370,17 @@ class ScheduleCommand(RunTest):
         self.assertEqual(answer.returncode, 2)
         self.assertIn("optimizer.groups[0]: no parameter of the network belongs to it; there are conv1.weight", answer.stdout + answer.stderr)
 
+    def test_each_form_of_momentum_and_decay_and_a_bound_on_gradients_train(self):
+        def trained(optimizer):
+            digest, _, accuracy = self.digits(*SHORT, "--set", f"spec.trainer.optimizer={optimizer}", folder=self.fresh_folder()).result()
+            self.assertGreater(accuracy, 0.8, optimizer)
+            return digest
+        forms = ("{sgd: {learningRate: 0.05, momentum: 0.9, weightDecay: 0.001}}",
+                 "{sgd: {learningRate: 0.05, momentum: 0.9, weightDecay: 0.001, nesterov: true}}",
+                 "{sgd: {learningRate: 0.05, momentum: 0.9, weightDecay: 0.001, form: Caffe}, clip: {globalNorm: 2}}",
+                 "{sgd: {learningRate: 0.05, momentum: 0.9, weightDecay: 0.001}, clip: {value: 0.05}}")
+        self.assertEqual(len(set(map(trained, forms))), len(forms), "each makes other weights")
+
     def test_a_collapse_that_begins_at_a_rate_of_zero_is_refused(self):
         whole = "spec.trainer.schedule={warmup: {linear: {steps: 10}}, collapse: {epochs: 1000}}"
         answer = ringmaster(self.fresh_folder(), "run", str(DIGITS), *SHORT, "--set", whole)

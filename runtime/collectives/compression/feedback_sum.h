@@ -40,6 +40,9 @@ class FeedbackSum {
 
   std::span<const float> residual() const { return residual_; }
 
+  // What it keeps, from its first sum on, but for what travels.
+  virtual size_t bytes() const { return sizeof(float) * (residual_.size() + rest_.size()); }
+
  protected:
   // Sends what represents `rest`, adds what all ranks sent to `out`, which is zero, and takes what
   // was sent off `rest`.

@@ -22,6 +22,10 @@ class TopKSum final : public FeedbackSum {
 
   size_t k() const { return k_; }
 
+  size_t bytes() const override {
+    return FeedbackSum::bytes() + sizeof(uint32_t) * magnitudes_.size();
+  }
+
  private:
   absl::Status Exchange(Communicator& communicator, std::span<float> rest, std::span<float> out,
                         std::string_view name) override;

@@ -161,6 +161,14 @@ Adasum::Plan Adasum::PlanFor(int world, int rank) const {
   return plan;
 }
 
+size_t Adasum::bytes(int world, int rank) const {
+  const Plan plan = PlanFor(world, rank);
+  const size_t joined = MostSums(shards_, OwnedShards(shards_, world, rank)) + 1;  // and the next
+  const size_t sent = plan.own.size();
+  const size_t of_slice = plan.nodes.size() * plan.values_of[static_cast<size_t>(rank)];
+  return sizeof(float) * ((joined + sent) * elements_ + of_slice);
+}
+
 absl::Status Adasum::CheckAdded(std::string_view name) const {
   if (std::ranges::equal(nodes_, plan_->own, {}, &Node::range)) return absl::OkStatus();
   return absl::FailedPreconditionError(

@@ -56,6 +56,9 @@ class Adasum {
   // Forgets what was added, keeps the memory for the next step.
   void Clear();
 
+  // What it keeps from its first sum on, as `rank` of `world`, but for a few numbers a block.
+  size_t bytes(int world, int rank) const;
+
  private:
   // A part of one tensor whose dot products are taken at once.
   struct Block {
