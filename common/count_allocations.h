@@ -1,5 +1,5 @@
-// Counts what a program allocates, on all threads, by replacing the C library's malloc: for tests,
-// each a program of its own.
+// Counts what a program allocates, on all threads, by replacing the C library's malloc: for
+// programs that say what they allocate, as tests of it and the benchmark of training do.
 #ifndef RINGMASTER_COMMON_COUNT_ALLOCATIONS_H_
 #define RINGMASTER_COMMON_COUNT_ALLOCATIONS_H_
 

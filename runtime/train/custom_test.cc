@@ -143,6 +143,13 @@ class CustomTest : public ::testing::Test {
     return cluster.WaitUntilFinished();
   }
 
+  std::vector<Ending> Endings(int world) {
+    Cluster cluster(job_.config, job_.options);
+    cluster.Start(world);
+    cluster.Announce();
+    return cluster.WaitForEndings();
+  }
+
   DigitsJob job_;
 };
 
@@ -301,20 +308,21 @@ TEST_F(CustomTest, RefusesADataSetWithoutSamples) {
   EXPECT_EQ(Problem(), "data set \"corners\": no samples to train on; at least 1 is needed");
 }
 
+// Points of two classes, but for one of label `of_60`.
+std::unique_ptr<const data::Dataset> PointsOfTwoClasses(uint32_t size, int32_t of_60) {
+  const data::SampleFormat format{.input = {{2}, tensor::DType::kF32}, .classes = 2};
+  return data::MakeDataset(format, size, [of_60](uint32_t row, void* input, int32_t* label) {
+    std::fill_n(static_cast<float*>(input), 2, static_cast<float>(row % 2));
+    *label = row == 60 ? of_60 : static_cast<int32_t>(row % 2);
+  });
+}
+
 // Nobody has read the labels before: the data set has said itself what tells it from others.
 TEST_F(CustomTest, NamesTheLabelThatIsNoClassWhereTheLossIsNoNumber) {
   UseDataset([](Settings&, const std::string&) {
-    const data::SampleFormat format{.input = {{2}, tensor::DType::kF32}, .classes = 2};
-    const auto copy = [](uint32_t row, void* input, int32_t* label) {
-      std::fill_n(static_cast<float*>(input), 2, static_cast<float>(row % 2));
-      *label = row == 60 ? 2 : static_cast<int32_t>(row % 2);
-    };
-    return data::Splits{.train = data::MakeDataset(format, 100, copy), .fingerprint = "mine"};
+    return data::Splits{.train = PointsOfTwoClasses(100, 2), .fingerprint = "mine"};
   });
-  Cluster cluster(job_.config, job_.options);
-  cluster.Start(2);
-  cluster.Announce();
-  for (const Ending& ending : cluster.WaitForEndings()) {
+  for (const Ending& ending : Endings(2)) {
     EXPECT_EQ(ending.exit_code, contract::kExitDiverged);
     EXPECT_THAT(ending.message,
                 ContainsRegex("; on worker [01] the data is wrong in sample 60: label 2 is not in "
@@ -324,25 +332,14 @@ TEST_F(CustomTest, NamesTheLabelThatIsNoClassWhereTheLossIsNoNumber) {
 
 TEST_F(CustomTest, NamesTheHeldOutLabelThatIsNoClassWhereItIsEvaluated) {
   UseDataset([](Settings&, const std::string&) {
-    const data::SampleFormat format{.input = {{2}, tensor::DType::kF32}, .classes = 2};
-    const auto copy = [](int32_t wrong) {
-      return [wrong](uint32_t row, void* input, int32_t* label) {
-        std::fill_n(static_cast<float*>(input), 2, static_cast<float>(row % 2));
-        *label = row == 60 ? wrong : static_cast<int32_t>(row % 2);
-      };
-    };
-    return data::Splits{.train = data::MakeDataset(format, 100, copy(0)),
-                        .held_out = data::MakeDataset(format, 80, copy(-7)),
+    return data::Splits{.train = PointsOfTwoClasses(100, 0),
+                        .held_out = PointsOfTwoClasses(80, -7),
                         .fingerprint = "mine"};
   });
-  Cluster cluster(job_.config, job_.options);
-  cluster.Start(1);
-  cluster.Announce();
-  for (const Ending& ending : cluster.WaitForEndings()) {
-    EXPECT_EQ(ending.exit_code, contract::kExitBadData);
-    EXPECT_EQ(ending.message,
-              "the data is wrong in held-out sample 60: label -7 is not in 0..1 (2 classes)");
-  }
+  const Ending ending = Endings(1).front();
+  EXPECT_EQ(ending.exit_code, contract::kExitBadData);
+  EXPECT_EQ(ending.message,
+            "the data is wrong in held-out sample 60: label -7 is not in 0..1 (2 classes)");
 }
 
 TEST_F(CustomTest, PassesOnWhatAPartSaysAndThrows) {

@@ -377,7 +377,8 @@ class ScheduleCommand(RunTest):
             return digest
         forms = ("{sgd: {learningRate: 0.05, momentum: 0.9, weightDecay: 0.001}}",
                  "{sgd: {learningRate: 0.05, momentum: 0.9, weightDecay: 0.001, nesterov: true}}",
-                 "{sgd: {learningRate: 0.05, momentum: 0.9, weightDecay: 0.001, form: Caffe}, clip: {globalNorm: 2}}",
+                 "{sgd: {learningRate: 0.05, momentum: 0.9, weightDecay: 0.001, form: Caffe}}",
+                 "{sgd: {learningRate: 0.05, momentum: 0.9, weightDecay: 0.001}, clip: {globalNorm: 1}}",
                  "{sgd: {learningRate: 0.05, momentum: 0.9, weightDecay: 0.001}, clip: {value: 0.05}}")
         self.assertEqual(len(set(map(trained, forms))), len(forms), "each makes other weights")
 

@@ -24,7 +24,7 @@ def machine():
 def markdown(results):
     version = next((found["version"] for case in results["cases"] for found in case["verified"].values()), "none")
     lines = [f"{results['machine']}, {results['threads']} threads; f32; PyTorch {version}; medians of the turns.", "",
-             "| network, batch | turns | Ringmaster | | ready after | of its arithmetic's rate | eager | channels-last | compile | ours / best of PyTorch | peak memory, ours / PyTorch |",
+             "| network, batch | turns | Ringmaster | | ready after, and of it in the first step | of its arithmetic's rate | eager | channels-last | compile | ours / best of PyTorch | peak memory, ours / PyTorch |",
              "|---|---|---|---|---|---|---|---|---|---|---|"]
     lines += [row(case) for case in results["cases"]]
     lines += ["", allocations(results["cases"])]
@@ -58,7 +58,7 @@ def row(case):
     least = SHARE.get(case["network"])
     ready, soon = case["ready_seconds"], READY.get(case["network"])
     cells = [f"{case['network']}, {case['batch']}", str(case["rounds"]), rate(case, ours), mark(duration(ours), longest is None or ours <= longest, longest and duration(longest)),
-             mark(duration(ready), soon is None or ready <= soon, soon and duration(soon)),
+             mark(f"{duration(ready)}, {duration(case['first_step_extra_seconds'])}", soon is None or ready <= soon, soon and duration(soon)),
              mark(f"{share:.0%}", least is None or share >= least, least and f"{least:.0%}") if share else "–"]
     cells += [rate(case, peers.get(mode)) for mode in ("eager", "channels-last", "compile")]
     enough = ENOUGH.get(case["network"]) if share else None
