@@ -27,6 +27,7 @@ std::string_view KindOf(const Layer& layer) {
   if (layer.max_pool) return "maxPool";
   if (layer.average_pool) return "averagePool";
   if (layer.adaptive_average_pool) return "adaptiveAveragePool";
+  if (layer.adaptive_max_pool) return "adaptiveMaxPool";
   if (layer.linear) return "linear";
   if (layer.batch_norm) return "batchNorm";
   if (layer.dropout) return "dropout";
@@ -36,7 +37,8 @@ std::string_view KindOf(const Layer& layer) {
 }
 
 bool NeedsImages(const Layer& layer) {
-  return layer.conv2d || layer.max_pool || layer.average_pool || layer.adaptive_average_pool;
+  return layer.conv2d || layer.max_pool || layer.average_pool || layer.adaptive_average_pool ||
+         layer.adaptive_max_pool;
 }
 
 void CheckPool(const std::optional<Pool>& pool, const std::string& path, Problems& problems) {
@@ -155,7 +157,9 @@ Misfit ApplyToImage(const Layer& layer, Extents& shape) {
   if (layer.conv2d) return Convolve(*layer.conv2d, shape);
   if (layer.max_pool) return ApplyPool(*layer.max_pool, shape);
   if (layer.average_pool) return ApplyPool(*layer.average_pool, shape);
-  shape[1] = shape[2] = layer.adaptive_average_pool->size;
+  const AdaptivePool& pool =
+      layer.adaptive_max_pool ? *layer.adaptive_max_pool : *layer.adaptive_average_pool;
+  shape[1] = shape[2] = pool.size;
   return {};
 }
 

@@ -93,6 +93,12 @@ TEST(ValidationTest, NamesTheFirstLayerThatDoesNotFitAndWhatReachesIt) {
                        flatten,
                        head}),
               IsEmpty());
+  EXPECT_THAT(LinesOf({{.adaptive_max_pool = AdaptivePool{.size = 3}},
+                       {.conv2d = Conv2d{.channels = 8, .kernel = 4}},
+                       flatten,
+                       head}),
+              ElementsAre(HasSubstr("layers[1].conv2d.kernel: a kernel of 4 by 4 does not fit into "
+                                    "[1, 3, 3] with a padding of 0")));
   EXPECT_THAT(LinesOf({pool, {.conv2d = Conv2d{.channels = 8, .kernel = 5}}, pool, flatten, head}),
               ElementsAre("spec.trainer.model.sequential.layers[1].conv2d.kernel: a kernel of 5 by "
                           "5 does not fit into [1, 4, 4] with a padding of 0; make it smaller, or "

@@ -234,6 +234,11 @@ const Mistake kMistakes[] = {
        AdaptiveAvgPool2d(g, In(g, {1, 1, 4, 4}), {0, 1}, "pool");
      },
      "pool (adaptive_avg_pool2d): the result would be f32[1, 1, 0, 1]: every extent must be at"},
+    {"AdaptiveMaximaOfNothing",
+     [](Graph& g) {
+       AdaptiveMaxPool2d(g, In(g, {1, 1, 4, 4}), {1, 0}, "pool");
+     },
+     "pool (adaptive_max_pool2d): the result would be f32[1, 1, 1, 0]: every extent must be at"},
     {"AdaptivePoolAxes",
      [](Graph& g) {
        AdaptiveAvgPool2d(g, In(g, {1, 4, 4}), {1, 1});

@@ -13,6 +13,8 @@ namespace {
 constexpr std::array kOps = {
     &kAdaptiveAvgPool2d,
     &kAdaptiveAvgPool2dGrad,
+    &kAdaptiveMaxPool2d,
+    &kAdaptiveMaxPool2dGrad,
     &kAdd,
     &kAvgPool2d,
     &kAvgPool2dGrad,

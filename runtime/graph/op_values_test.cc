@@ -97,6 +97,15 @@ TEST_P(OpValuesTest, MeansLeavePaddingOutWhenAskedAndAdaptToASize) {
   ExpectNear(y[2], {3.5});
 }
 
+TEST_P(OpValuesTest, MaximaAdaptToASizeToo) {
+  const Feed x{"x", {1, 1, 2, 3}, {1, 6, 3, 4, 5, 2}};
+  const auto y = Compute({x}, [](Graph& g, const auto& v) {
+    return std::vector{AdaptiveMaxPool2d(g, v[0], {2, 2}), AdaptiveMaxPool2d(g, v[0], {1, 1})};
+  });
+  ExpectNear(y[0], {6, 6, 5, 5});
+  ExpectNear(y[1], {6});
+}
+
 TEST_P(OpValuesTest, BoxesAreJoinedCutAndPadded) {
   const auto y =
       Compute({{"a", {2, 2}, {1, 2, 3, 4}}, {"b", {2, 1}, {5, 6}}}, [](Graph& g, const auto& v) {

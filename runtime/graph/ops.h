@@ -66,6 +66,10 @@ ValueId AvgPool2d(Graph& g, ValueId x, std::array<int64_t, 2> window, const Pool
 // the whole image.
 ValueId AdaptiveAvgPool2d(Graph& g, ValueId x, std::array<int64_t, 2> size,
                           std::string_view name = "");
+// The same with the largest of each window instead of its mean; the first of equals in row order
+// gets the gradient.
+ValueId AdaptiveMaxPool2d(Graph& g, ValueId x, std::array<int64_t, 2> size,
+                          std::string_view name = "");
 
 // --- Elementwise -------------------------------------------------------------------------------
 

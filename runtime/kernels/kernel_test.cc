@@ -265,6 +265,28 @@ TEST(KernelTest, MaxPoolingGivesItsGradientToTheFirstOfTheLargest) {
   }
 }
 
+// The same where windows overlap: of seven columns these are 0 to 2, 2 to 4 and 4 to 6.
+TEST(KernelTest, AdaptiveMaxPoolingGivesItsGradientToTheFirstOfTheLargest) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const ValueSpec image{{1, 3, 1, 7}, DType::kF32}, pooled{{1, 3, 1, 3}, DType::kF32};
+  const std::array<float, 21> x = {1, 1, 1, 1,   0, 0,   0,  //
+                                   1, 2, 5, 3,   4, 4,   4,  //
+                                   1, 2, 3, nan, 3, nan, nan};
+  const std::array<float, 9> dy = {10, 20, 30, 11, 21, 31, 12, 22, 32};
+  const ValueSpec specs[] = {image, pooled};
+  const void* inputs[] = {x.data(), dy.data()};
+  for (const Selection selection : {Selection::kFastest, Selection::kReference}) {
+    std::array<float, 21> dx{};
+    void* outputs[] = {dx.data()};
+    const auto primitive = Prepare({"adaptive_max_pool2d_grad", {}, specs, {&image, 1}}, selection);
+    std::vector<char> scratch(primitive->scratch_bytes());
+    primitive->Run({inputs, outputs, scratch.data(), nullptr});
+    EXPECT_THAT(dx, ::testing::ElementsAre(10, 0, 20, 0, 30, 0, 0,  //
+                                           0, 0, 32, 0, 31, 0, 0,   //
+                                           0, 0, 12, 22, 0, 32, 0));
+  }
+}
+
 // A job that goes on where the processor has no vectors must drop the same elements.
 TEST(KernelTest, DropoutsMaskDoesNotDependOnTheKernel) {
   constexpr int64_t kSamples = 3, kElements = 2 * 2048 + 45;

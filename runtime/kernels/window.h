@@ -33,7 +33,7 @@ struct Axis {
   int64_t InputAt(int64_t o, int64_t tap) const { return o * stride - padding + tap * dilation; }
 };
 
-// The places of an axis of `in` whose mean is place o of `out` in adaptive pooling.
+// The places of an axis of `in` that place o of `out` is of in adaptive pooling.
 inline Range AdaptivePlaces(int64_t o, int64_t in, int64_t out) {
   return {o * in / out, ((o + 1) * in + out - 1) / out};
 }

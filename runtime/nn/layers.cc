@@ -159,9 +159,11 @@ ValueId Pool(ModelBuilder& b, const std::string& name, ValueId x, PoolKind kind,
   return pool(b.graph(), x, {kernel, kernel}, options, name);
 }
 
-ValueId AdaptivePool(ModelBuilder& b, const std::string& name, ValueId x, int64_t size) {
+ValueId AdaptivePool(ModelBuilder& b, const std::string& name, ValueId x, int64_t size,
+                     PoolKind kind) {
   if (!HasRank(b, name, x, 4, "[batch, channels, height, width]")) return {};
-  return graph::AdaptiveAvgPool2d(b.graph(), x, {size, size}, name);
+  const auto pool = kind == PoolKind::kMax ? graph::AdaptiveMaxPool2d : graph::AdaptiveAvgPool2d;
+  return pool(b.graph(), x, {size, size}, name);
 }
 
 }  // namespace ringmaster::nn

@@ -79,8 +79,9 @@ enum class PoolKind { kMax, kAverage };
 ValueId Pool(ModelBuilder& b, const std::string& name, ValueId x, PoolKind kind, int64_t kernel,
              int64_t stride, int64_t padding);
 
-// x [N, C, H, W] to [N, C, size, size] by means.
-ValueId AdaptivePool(ModelBuilder& b, const std::string& name, ValueId x, int64_t size);
+// x [N, C, H, W] to [N, C, size, size].
+ValueId AdaptivePool(ModelBuilder& b, const std::string& name, ValueId x, int64_t size,
+                     PoolKind kind = PoolKind::kAverage);
 
 }  // namespace ringmaster::nn
 

@@ -286,6 +286,21 @@ TEST(ModelTest, EveryActivationOfAListIsItsOp) {
     EXPECT_THAT(graph, HasSubstr(line));
 }
 
+TEST(ModelTest, EveryPoolingOfAListIsItsOp) {
+  std::vector<config::Layer> layers(4);
+  layers[0].max_pool = {.kernel = 2, .stride = 1};
+  layers[1].average_pool = {.kernel = 2, .stride = 1};
+  layers[2].adaptive_max_pool = {.size = 4};
+  layers[3].adaptive_average_pool = {.size = 3};
+  layers.push_back(FlattenLayer());
+  layers.push_back(LinearLayer(10));
+  const std::string graph = ToString(MustBuild(SequentialOf(layers), Digits()).graph);
+  for (const char* line :
+       {"max-pool1: max_pool2d(", "average-pool2: avg_pool2d(",
+        "adaptive-max-pool3: adaptive_max_pool2d(", "adaptive-average-pool4: adaptive_avg_pool2d("})
+    EXPECT_THAT(graph, HasSubstr(line));
+}
+
 TEST(ModelErrorTest, NamesTheLayerAndTheShapes) {
   EXPECT_EQ(ErrorOf(SequentialOf({LinearLayer(10)}), Digits()),
             "model: layer \"linear1\": needs [batch, features], got [4, 1, 8, 8]; put a flatten "

@@ -19,6 +19,7 @@ const char* KindOf(const config::Layer& layer) {
   if (layer.max_pool) return "max-pool";
   if (layer.average_pool) return "average-pool";
   if (layer.adaptive_average_pool) return "adaptive-average-pool";
+  if (layer.adaptive_max_pool) return "adaptive-max-pool";
   if (layer.linear) return "linear";
   if (layer.batch_norm) return "batch-norm";
   if (layer.dropout) return "dropout";
@@ -79,6 +80,8 @@ ValueId ApplyLayer(ModelBuilder& b, const std::string& name, const config::Layer
   if (layer.average_pool) return ApplyPool(b, name, *layer.average_pool, PoolKind::kAverage, x);
   if (layer.adaptive_average_pool)
     return AdaptivePool(b, name, x, layer.adaptive_average_pool->size);
+  if (layer.adaptive_max_pool)
+    return AdaptivePool(b, name, x, layer.adaptive_max_pool->size, PoolKind::kMax);
   if (layer.linear) return ApplyLinear(b, name, *layer.linear, init, x);
   if (layer.batch_norm) {
     return BatchNorm(b, name, x, layer.batch_norm->epsilon, layer.batch_norm->momentum);

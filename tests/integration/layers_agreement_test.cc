@@ -38,7 +38,7 @@ class LayersAgreementTest : public testing::RandomTest {
   }
 
   Layer AnyLayer() {
-    switch (Below(9)) {
+    switch (Below(10)) {
       case 0:
       case 1:
       case 2:
@@ -50,8 +50,10 @@ class LayersAgreementTest : public testing::RandomTest {
       case 5:
         return {.adaptive_average_pool = AdaptivePool{.size = Between(1, 5)}};
       case 6:
-        return {.batch_norm = BatchNorm{}};
+        return {.adaptive_max_pool = AdaptivePool{.size = Between(1, 5)}};
       case 7:
+        return {.batch_norm = BatchNorm{}};
+      case 8:
         return {.relu = Empty{}};
       default:
         return {.linear = Linear{.features = Between(1, 4)}};

@@ -101,6 +101,7 @@ def normalised_and_pooled(node, x, gamma, beta):
 
 OPS = {
     "adaptive_avg_pool2d": lambda node, x: functional.adaptive_avg_pool2d(x, node["size"]),
+    "adaptive_max_pool2d": lambda node, x: functional.adaptive_max_pool2d(x, node["size"]),
     "add": lambda node, a, b: a + b,
     "avg_pool2d": lambda node, x: functional.avg_pool2d(x, node["window"], node["stride"], node["padding"], count_include_pad=bool(node["count_padding"])),
     "batch_matmul": batch_matmul,

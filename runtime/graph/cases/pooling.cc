@@ -153,6 +153,19 @@ ValueId AdaptivePoolLarger(CaseBuilder& b) {
 ValueId AdaptivePoolWide(CaseBuilder& b) {
   return AdaptiveAvgPool2d(b.graph(), b.Var({2, 3, 7, 19}), {3, 5});
 }
+ValueId AdaptiveMaxPoolEven(CaseBuilder& b) {
+  return AdaptiveMaxPool2d(b.graph(), b.Distinct({2, 3, 6, 4}), {3, 2});
+}
+ValueId AdaptiveMaxPoolUneven(CaseBuilder& b) {
+  return AdaptiveMaxPool2d(b.graph(), b.Distinct({2, 3, 7, 5}), {3, 2});
+}
+// Each pixel is the largest of several windows.
+ValueId AdaptiveMaxPoolLarger(CaseBuilder& b) {
+  return AdaptiveMaxPool2d(b.graph(), b.Distinct({1, 2, 2, 3}), {5, 4});
+}
+ValueId AdaptiveMaxPoolWide(CaseBuilder& b) {
+  return AdaptiveMaxPool2d(b.graph(), b.Distinct({2, 3, 7, 19}), {3, 5});
+}
 ValueId GlobalPool(CaseBuilder& b) {
   return AdaptiveAvgPool2d(b.graph(), b.Var({2, 9, 7, 7}), {1, 1});
 }
@@ -189,6 +202,10 @@ std::vector<Case> PoolingCases() {
       {"AdaptivePoolUneven", AdaptivePoolUneven},
       {"AdaptivePoolLarger", AdaptivePoolLarger},
       {"AdaptivePoolWide", AdaptivePoolWide},
+      {"AdaptiveMaxPoolEven", AdaptiveMaxPoolEven},
+      {"AdaptiveMaxPoolUneven", AdaptiveMaxPoolUneven},
+      {"AdaptiveMaxPoolLarger", AdaptiveMaxPoolLarger},
+      {"AdaptiveMaxPoolWide", AdaptiveMaxPoolWide},
       {"GlobalPool", GlobalPool},
   };
 }

@@ -8,6 +8,8 @@ namespace ringmaster::graph {
 
 extern const OpDefinition kAdaptiveAvgPool2d;
 extern const OpDefinition kAdaptiveAvgPool2dGrad;
+extern const OpDefinition kAdaptiveMaxPool2d;
+extern const OpDefinition kAdaptiveMaxPool2dGrad;
 extern const OpDefinition kAdd;
 extern const OpDefinition kAvgPool2d;
 extern const OpDefinition kAvgPool2dGrad;

@@ -1,4 +1,7 @@
 // Pooling over [N, C, H, W].
+#include <array>
+#include <optional>
+
 #include <fmt/format.h>
 
 #include "runtime/graph/ops.h"
@@ -77,10 +80,23 @@ Specs InferAdaptive(const InferContext& context) {
   return std::vector{ValueSpec{{x.dim(0), x.dim(1), size[0], size[1]}, context.inputs[0].dtype}};
 }
 
-void AdaptiveGradient(GradientContext& c) {
+void AdaptiveMaxGradient(GradientContext& c) {
+  c.SetGradient(0, c.graph().AddOne("adaptive_max_pool2d_grad", {},
+                                    {c.input(0), c.output_gradient(0)}, c.Name("x")));
+}
+
+void AdaptiveAvgGradient(GradientContext& c) {
   const Attributes attributes = {{"shape", ToInts(c.graph().shape(c.input(0)))}};
   c.SetGradient(0, c.graph().AddOne("adaptive_avg_pool2d_grad", attributes, {c.output_gradient(0)},
                                     c.Name("x")));
+}
+
+// The size of all windows of adaptive pooling, where they have one.
+std::optional<std::array<int64_t, 2>> CommonWindow(const Shape& x, std::array<int64_t, 2> size) {
+  if (x.rank() != 4 || size[0] < 1 || size[1] < 1 || x.dim(2) % size[0] != 0 ||
+      x.dim(3) % size[1] != 0)
+    return std::nullopt;
+  return std::array{x.dim(2) / size[0], x.dim(3) / size[1]};
 }
 
 }  // namespace
@@ -94,9 +110,13 @@ constinit const OpDefinition kMaxPool2dTapsGrad{"max_pool2d_taps_grad", 1, Infer
 constinit const OpDefinition kAvgPool2d{"avg_pool2d", 1, InferPool, AvgPoolGradient};
 constinit const OpDefinition kAvgPool2dGrad{"avg_pool2d_grad", 1, InferFromAttribute, nullptr};
 constinit const OpDefinition kAdaptiveAvgPool2d{"adaptive_avg_pool2d", 1, InferAdaptive,
-                                                AdaptiveGradient};
+                                                AdaptiveAvgGradient};
 constinit const OpDefinition kAdaptiveAvgPool2dGrad{"adaptive_avg_pool2d_grad", 1,
                                                     InferFromAttribute, nullptr};
+constinit const OpDefinition kAdaptiveMaxPool2d{"adaptive_max_pool2d", 1, InferAdaptive,
+                                                AdaptiveMaxGradient};
+constinit const OpDefinition kAdaptiveMaxPool2dGrad{"adaptive_max_pool2d_grad", 1, InferLikeFirst,
+                                                    nullptr};
 
 ValueId MaxPool2d(Graph& g, ValueId x, std::array<int64_t, 2> window, const PoolOptions& options,
                   std::string_view name) {
@@ -117,15 +137,19 @@ ValueId AvgPool2d(Graph& g, ValueId x, std::array<int64_t, 2> window, const Pool
                   {x}, name);
 }
 
+// Where all windows have one size, as one of each plane has, pooling by that size is the same.
 ValueId AdaptiveAvgPool2d(Graph& g, ValueId x, std::array<int64_t, 2> size, std::string_view name) {
-  const Shape shape = g.shape(x);
-  if (shape.rank() == 4 && size[0] >= 1 && size[1] >= 1 && shape.dim(2) % size[0] == 0 &&
-      shape.dim(3) % size[1] == 0) {
-    const std::array<int64_t, 2> window = {shape.dim(2) / size[0], shape.dim(3) / size[1]};
-    if (window == std::array<int64_t, 2>{1, 1}) return x;
-    return AvgPool2d(g, x, window, {.stride = window}, name);
-  }
-  return g.AddOne("adaptive_avg_pool2d", {{"size", Pair(size)}}, {x}, name);
+  const auto window = CommonWindow(g.shape(x), size);
+  if (!window) return g.AddOne("adaptive_avg_pool2d", {{"size", Pair(size)}}, {x}, name);
+  if (window == std::array<int64_t, 2>{1, 1}) return x;
+  return AvgPool2d(g, x, *window, {.stride = *window}, name);
+}
+
+ValueId AdaptiveMaxPool2d(Graph& g, ValueId x, std::array<int64_t, 2> size, std::string_view name) {
+  const auto window = CommonWindow(g.shape(x), size);
+  if (!window) return g.AddOne("adaptive_max_pool2d", {{"size", Pair(size)}}, {x}, name);
+  if (window == std::array<int64_t, 2>{1, 1}) return x;
+  return MaxPool2d(g, x, *window, {.stride = *window}, name);
 }
 
 }  // namespace ringmaster::graph

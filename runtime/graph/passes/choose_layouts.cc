@@ -97,12 +97,12 @@ class LayoutChoice {
     if (op == "conv2d_grad_weight") return {{0, 1}, false, WantsBlocks(node, false)};
     if (IsElementwise(node)) return {all, is_image};
     if (op == "max_pool2d" || op == "avg_pool2d" || op == "adaptive_avg_pool2d" ||
-        op == "adaptive_avg_pool2d_grad")
+        op == "adaptive_avg_pool2d_grad" || op == "adaptive_max_pool2d")
       return {{0}, is_image};
     // From a single pixel on: nothing else says that what it leads to lies in blocks.
     if (op == "avg_pool2d_grad")
       return {{0}, is_image, took_blocks_ && is_image && !IsImage(node.inputs[0])};
-    if (op == "max_pool2d_grad") return {all, is_image};
+    if (op == "max_pool2d_grad" || op == "adaptive_max_pool2d_grad") return {all, is_image};
     if (op == "batch_norm") {
       return node.inputs.size() == 4 ? Images{{0, 3}, is_image} : Images{{0}, is_image};
     }

@@ -83,6 +83,10 @@ INSTANTIATE_TEST_SUITE_P(
                               [](Graph& g, ValueId x) {
                                 return AdaptiveAvgPool2d(g, x, {13, 11});
                               }},
+                      Between{"adaptive_max_pool2d",
+                              [](Graph& g, ValueId x) {
+                                return AdaptiveMaxPool2d(g, x, {13, 11});
+                              }},
                       Between{"max_pool2d",
                               [](Graph& g, ValueId x) {
                                 return MaxPool2d(g, x, {2, 2}, {{2, 2}, {0, 0}});

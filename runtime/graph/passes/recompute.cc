@@ -21,8 +21,9 @@ namespace {
 
 // Those that touch each of their elements a few times. (Not batch_norm_max_pool2d, which would look
 // for the statistics once more.)
-constexpr std::array<std::string_view, 30> kCheap = {
+constexpr std::array<std::string_view, 31> kCheap = {
     "adaptive_avg_pool2d",
+    "adaptive_max_pool2d",
     "add",
     "avg_pool2d",
     "batch_norm",

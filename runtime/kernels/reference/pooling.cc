@@ -8,6 +8,13 @@
 namespace ringmaster::kernels::reference {
 namespace {
 
+// Whether a maximum takes `value` instead of what it has so far: the first of equals stays, and
+// what is no number is never lost.
+template <typename T>
+bool IsLarger(T value, T best) {
+  return value > best || (value != value && best == best);
+}
+
 // Calls body(input plane index, output plane index) for each channel of each sample, and in it
 // each(oh, ow) for each output place: what all pooling kernels have in common.
 class PoolKernel : public ReferencePrimitive {
@@ -53,7 +60,7 @@ class PoolKernel : public ReferencePrimitive {
   int64_t Largest(const T* x, int64_t oh, int64_t ow) const {
     int64_t best = -1;
     ForTaps(oh, ow, [&](int64_t at) {
-      if (best < 0 || x[at] > x[best] || (x[at] != x[at] && x[best] == x[best])) best = at;
+      if (best < 0 || IsLarger(x[at], x[best])) best = at;
     });
     return best;
   }
@@ -248,6 +255,51 @@ class AdaptiveAvgPoolGradKernel : public AdaptiveKernel {
   }
 };
 
+// Where the largest of a window of rows of `width` is; the first of equals, or the first NaN.
+template <typename T>
+int64_t LargestIn(const T* x, int64_t width, const Range& rows, const Range& columns) {
+  int64_t best = rows.begin * width + columns.begin;
+  for (int64_t i = rows.begin; i < rows.end; ++i) {
+    for (int64_t j = columns.begin; j < columns.end; ++j) {
+      if (IsLarger(x[i * width + j], x[best])) best = i * width + j;
+    }
+  }
+  return best;
+}
+
+template <typename T>
+class AdaptiveMaxPoolKernel : public AdaptiveKernel {
+ public:
+  explicit AdaptiveMaxPoolKernel(const NodeSpec& node)
+      : AdaptiveKernel(InShape(node, 0), OutShape(node, 0)) {}
+  void Run(const Arguments& a) override {
+    ParallelFor(planes_, in_h_ * in_w_ + out_h_ * out_w_, [&](int64_t plane) {
+      const T* x = a.in<T>(0) + plane * in_h_ * in_w_;
+      T* y = a.out<T>(0) + plane * out_h_ * out_w_;
+      ForWindows([&](const Range& rows, const Range& columns) {
+        *y++ = x[LargestIn(x, in_w_, rows, columns)];
+      });
+    });
+  }
+};
+
+template <typename T>
+class AdaptiveMaxPoolGradKernel : public AdaptiveKernel {
+ public:
+  explicit AdaptiveMaxPoolGradKernel(const NodeSpec& node)
+      : AdaptiveKernel(InShape(node, 0), InShape(node, 1)) {}
+  void Run(const Arguments& a) override {
+    ParallelFor(planes_, in_h_ * in_w_ + out_h_ * out_w_, [&](int64_t plane) {
+      const T *x = a.in<T>(0) + plane * in_h_ * in_w_, *dy = a.in<T>(1) + plane * out_h_ * out_w_;
+      T* dx = a.out<T>(0) + plane * in_h_ * in_w_;
+      std::fill_n(dx, in_h_ * in_w_, T(0));
+      ForWindows([&](const Range& rows, const Range& columns) {
+        dx[LargestIn(x, in_w_, rows, columns)] += *dy++;
+      });
+    });
+  }
+};
+
 }  // namespace
 
 std::unique_ptr<Primitive> AdaptiveAvgPool2d(const NodeSpec& node) {
@@ -255,6 +307,12 @@ std::unique_ptr<Primitive> AdaptiveAvgPool2d(const NodeSpec& node) {
 }
 std::unique_ptr<Primitive> AdaptiveAvgPool2dGrad(const NodeSpec& node) {
   return MakeReal<AdaptiveAvgPoolGradKernel>(node);
+}
+std::unique_ptr<Primitive> AdaptiveMaxPool2d(const NodeSpec& node) {
+  return MakeReal<AdaptiveMaxPoolKernel>(node);
+}
+std::unique_ptr<Primitive> AdaptiveMaxPool2dGrad(const NodeSpec& node) {
+  return MakeReal<AdaptiveMaxPoolGradKernel>(node);
 }
 std::unique_ptr<Primitive> MaxPool2d(const NodeSpec& node) {
   return MakeReal<MaxPoolKernel>(node);

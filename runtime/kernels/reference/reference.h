@@ -15,6 +15,8 @@ namespace ringmaster::kernels::reference {
 
 std::unique_ptr<Primitive> AdaptiveAvgPool2d(const NodeSpec& node);
 std::unique_ptr<Primitive> AdaptiveAvgPool2dGrad(const NodeSpec& node);
+std::unique_ptr<Primitive> AdaptiveMaxPool2d(const NodeSpec& node);
+std::unique_ptr<Primitive> AdaptiveMaxPool2dGrad(const NodeSpec& node);
 std::unique_ptr<Primitive> Add(const NodeSpec& node);
 std::unique_ptr<Primitive> AvgPool2d(const NodeSpec& node);
 std::unique_ptr<Primitive> AvgPool2dGrad(const NodeSpec& node);

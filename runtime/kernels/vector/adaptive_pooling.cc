@@ -1,6 +1,6 @@
-// Adaptive mean pooling by windows of several sizes. (Where all have one size, as one mean of each
-// plane has, the graph takes mean pooling.) Windows are narrow, so eight planes are taken at once:
-// in blocks of channels they lie side by side, and rows are turned before and behind.
+// Adaptive pooling by windows of several sizes. (Where all have one size, as one of each plane has,
+// the graph takes pooling by that size.) Windows are narrow, so eight planes are taken at once: in
+// blocks of channels they lie side by side, and rows are turned before and behind.
 #include <algorithm>
 #include <vector>
 
@@ -10,6 +10,7 @@
 #include "runtime/kernels/vector/fit.h"
 #include "runtime/kernels/vector/lanes.h"
 #include "runtime/kernels/vector/parts.h"
+#include "runtime/kernels/vector/pooling.h"
 #include "runtime/kernels/vector/vector.h"
 #include "runtime/kernels/window.h"
 
@@ -26,7 +27,7 @@ struct Planes {
   Float* at(int64_t element) const { return first + element * step; }
 };
 
-// What both kernels share: windows, whose elements are added in the reference kernel's order, to
+// What these kernels share: windows, whose elements are taken in the reference kernel's order, to
 // its bits.
 class WindowsKernel : public VectorPrimitive {
  public:
@@ -36,46 +37,48 @@ class WindowsKernel : public VectorPrimitive {
   }
 
  protected:
-  WindowsKernel(const tensor::ValueSpec& image, const tensor::ValueSpec& means)
+  // `images`: how many of the image's size a plane of these takes.
+  WindowsKernel(const tensor::ValueSpec& image, const tensor::ValueSpec& pooled, int64_t images)
       : planes_(image.shape.Product(0, 2)),
         width_(image.shape.dim(3)),
         plane_(image.shape.Product(2, 4)),
-        means_(means.shape.Product(2, 4)),
+        pooled_(pooled.shape.Product(2, 4)),
+        images_(images),
         image_walk_(image),
-        means_walk_(means),
-        rows_(PlacesOf(image.shape.dim(2), means.shape.dim(2))),
-        columns_(PlacesOf(image.shape.dim(3), means.shape.dim(3))) {}
+        pooled_walk_(pooled),
+        rows_(PlacesOf(image.shape.dim(2), pooled.shape.dim(2))),
+        columns_(PlacesOf(image.shape.dim(3), pooled.shape.dim(3))) {}
 
   bool in_blocks() const { return step() > 0; }
   int64_t step() const { return image_walk_.step(); }  // between elements of a plane in blocks
 
-  // Calls body(where eight channels begin in the image, and in the means) for all, in blocks.
+  // Calls body(where eight channels begin in an image, and in what is pooled) for all, in blocks.
   template <typename Body>
   void ForBlocks(const Body& body) const {
     const int64_t groups = image_walk_.groups();
-    device::ParallelFor(planes_ / kLane, (plane_ + means_) * kLane, [&](int64_t task) {
+    device::ParallelFor(planes_ / kLane, elements() * kLane, [&](int64_t task) {
       const int64_t sample = task / groups, group = task % groups;
-      body(image_walk_.Begin(sample, group), means_walk_.Begin(sample, group));
+      body(image_walk_.Begin(sample, group), pooled_walk_.Begin(sample, group));
     });
   }
 
-  // Calls body(first plane, number of planes, the image's lanes, the means' lanes) for eight planes
-  // in rows at a time, or what is left of them.
+  // Calls body(first plane, number of planes, what is pooled's lanes, those of the images, one
+  // after another) for eight planes in rows at a time, or what is left of them.
   template <typename Body>
   void ForEightPlanes(const Arguments& a, const Body& body) const {
-    ForParts(PartsOf(planes_, kLane), (plane_ + means_) * kLane, floats(),
-             static_cast<float*>(a.scratch), [&](int64_t eight, float* scratch) {
+    ForParts(PartsOf(planes_, kLane), elements() * kLane, floats(), static_cast<float*>(a.scratch),
+             [&](int64_t eight, float* scratch) {
                const int64_t first = eight * kLane;
-               body(first, std::min(kLane, planes_ - first), scratch, scratch + plane_ * kLane);
+               body(first, std::min(kLane, planes_ - first), scratch, scratch + pooled_ * kLane);
              });
   }
 
-  // Calls body(mean, rows, columns) for each mean.
+  // Calls body(place of what is pooled, rows, columns) for each.
   template <typename Body>
   void ForWindows(const Body& body) const {
-    int64_t mean = 0;
+    int64_t place = 0;
     for (const Range& rows : rows_) {
-      for (const Range& columns : columns_) body(mean++, rows, columns);
+      for (const Range& columns : columns_) body(place++, rows, columns);
     }
   }
 
@@ -92,10 +95,12 @@ class WindowsKernel : public VectorPrimitive {
     return (rows.end - rows.begin) * (columns.end - columns.begin);
   }
 
-  const int64_t planes_, width_, plane_, means_;  // planes, and elements of a row and a plane
+  // Planes, and elements of an image's row and plane, and of a plane of what is pooled.
+  const int64_t planes_, width_, plane_, pooled_;
 
  private:
-  size_t floats() const { return static_cast<size_t>((plane_ + means_) * kLane); }  // of a thread
+  int64_t elements() const { return images_ * plane_ + pooled_; }
+  size_t floats() const { return static_cast<size_t>(elements() * kLane); }  // of a thread
 
   static std::vector<Range> PlacesOf(int64_t in, int64_t out) {
     std::vector<Range> places;
@@ -103,8 +108,9 @@ class WindowsKernel : public VectorPrimitive {
     return places;
   }
 
-  const LaneWalk image_walk_, means_walk_;
-  const std::vector<Range> rows_, columns_;  // of each row and column of means
+  const int64_t images_;
+  const LaneWalk image_walk_, pooled_walk_;
+  const std::vector<Range> rows_, columns_;  // of each row and column of what is pooled
 };
 
 // Of `count` rows of n floats, which follow one another, each element's eight lanes; those behind
@@ -131,75 +137,152 @@ void FromLanes(const float* lanes_of, int64_t count, int64_t n, float* rows) {
   });
 }
 
-class AdaptiveAvgPoolKernel : public WindowsKernel {
+// From an image to what is pooled: `Window` makes the eight lanes of one window.
+template <typename Window>
+class AdaptivePoolKernel : public WindowsKernel {
  public:
-  explicit AdaptiveAvgPoolKernel(const NodeSpec& node)
-      : WindowsKernel(node.inputs[0], node.outputs[0]) {}
+  explicit AdaptivePoolKernel(const NodeSpec& node)
+      : WindowsKernel(node.inputs[0], node.outputs[0], 1) {}
 
   void Run(const Arguments& a) override {
     const float* x = a.in<float>(0);
     float* y = a.out<float>(0);
     if (in_blocks()) {
-      ForBlocks([&](int64_t image, int64_t means) {
-        Pool({x + image, step()}, {y + means, step()});
+      ForBlocks([&](int64_t image, int64_t pooled) {
+        Pool({x + image, step()}, {y + pooled, step()});
       });
       return;
     }
-    ForEightPlanes(a, [&](int64_t first, int64_t count, float* image, float* means) {
+    ForEightPlanes(a, [&](int64_t first, int64_t count, float* pooled, float* image) {
       ToLanes(x + first * plane_, count, plane_, image);
-      Pool({image, kLane}, {means, kLane});
-      FromLanes(means, count, means_, y + first * means_);
+      Pool({image, kLane}, {pooled, kLane});
+      FromLanes(pooled, count, pooled_, y + first * pooled_);
     });
   }
 
  private:
-  void Pool(const Planes<const float>& image, const Planes<float>& means) const {
-    ForWindows([&](int64_t mean, const Range& rows, const Range& columns) {
-      __m256d low = _mm256_setzero_pd(), high = _mm256_setzero_pd();
-      ForPlaces(rows, columns, image, [&](const float* place) {
-        const __m256 x = _mm256_loadu_ps(place);
-        low = _mm256_add_pd(low, LowDoubles(x));
-        high = _mm256_add_pd(high, HighDoubles(x));
-      });
-      const __m256d elements = _mm256_set1_pd(static_cast<double>(Elements(rows, columns)));
-      float* to = means.at(mean);
-      _mm_storeu_ps(to, _mm256_cvtpd_ps(_mm256_div_pd(low, elements)));
-      _mm_storeu_ps(to + kLane / 2, _mm256_cvtpd_ps(_mm256_div_pd(high, elements)));
+  void Pool(const Planes<const float>& image, const Planes<float>& pooled) const {
+    ForWindows([&](int64_t place, const Range& rows, const Range& columns) {
+      Window window(image.at(rows.begin * width_ + columns.begin));
+      ForPlaces(rows, columns, image, [&](const float* x) { window.Take(_mm256_loadu_ps(x)); });
+      _mm256_storeu_ps(pooled.at(place), window.Result(Elements(rows, columns)));
     });
   }
+};
+
+// Sums in double.
+class MeanWindow {
+ public:
+  explicit MeanWindow(const float* /*first*/) {}
+  void Take(__m256 x) {
+    low_ = _mm256_add_pd(low_, LowDoubles(x));
+    high_ = _mm256_add_pd(high_, HighDoubles(x));
+  }
+  __m256 Result(int64_t count) const {
+    const __m256d elements = _mm256_set1_pd(static_cast<double>(count));
+    return _mm256_set_m128(_mm256_cvtpd_ps(_mm256_div_pd(high_, elements)),
+                           _mm256_cvtpd_ps(_mm256_div_pd(low_, elements)));
+  }
+
+ private:
+  __m256d low_ = _mm256_setzero_pd(), high_ = _mm256_setzero_pd();
+};
+
+class MaxWindow {
+ public:
+  explicit MaxWindow(const float* first) : best_(_mm256_loadu_ps(first)) {}
+  void Take(__m256 x) { best_ = Larger(best_, x); }
+  __m256 Result(int64_t /*count*/) const { return best_; }
+
+ private:
+  __m256 best_;
 };
 
 class AdaptiveAvgPoolGradKernel : public WindowsKernel {
  public:
   explicit AdaptiveAvgPoolGradKernel(const NodeSpec& node)
-      : WindowsKernel(node.outputs[0], node.inputs[0]) {}
+      : WindowsKernel(node.outputs[0], node.inputs[0], 1) {}
 
   void Run(const Arguments& a) override {
     const float* dy = a.in<float>(0);
     float* dx = a.out<float>(0);
     if (in_blocks()) {
-      ForBlocks([&](int64_t image, int64_t means) {
-        Spread({dy + means, step()}, {dx + image, step()});
+      ForBlocks([&](int64_t image, int64_t pooled) {
+        Spread({dy + pooled, step()}, {dx + image, step()});
       });
       return;
     }
-    ForEightPlanes(a, [&](int64_t first, int64_t count, float* image, float* means) {
-      ToLanes(dy + first * means_, count, means_, means);
-      Spread({means, kLane}, {image, kLane});
+    ForEightPlanes(a, [&](int64_t first, int64_t count, float* pooled, float* image) {
+      ToLanes(dy + first * pooled_, count, pooled_, pooled);
+      Spread({pooled, kLane}, {image, kLane});
       FromLanes(image, count, plane_, dx + first * plane_);
     });
   }
 
  private:
-  void Spread(const Planes<const float>& means, const Planes<float>& image) const {
+  void Spread(const Planes<const float>& pooled, const Planes<float>& image) const {
     for (int64_t i = 0; i < plane_; ++i) _mm256_storeu_ps(image.at(i), _mm256_setzero_ps());
-    ForWindows([&](int64_t mean, const Range& rows, const Range& columns) {
+    ForWindows([&](int64_t place, const Range& rows, const Range& columns) {
       const __m256 elements = _mm256_set1_ps(static_cast<float>(Elements(rows, columns)));
-      const __m256 part = _mm256_div_ps(_mm256_loadu_ps(means.at(mean)), elements);
-      ForPlaces(rows, columns, image, [&](float* place) {
-        _mm256_storeu_ps(place, _mm256_add_ps(_mm256_loadu_ps(place), part));
+      const __m256 part = _mm256_div_ps(_mm256_loadu_ps(pooled.at(place)), elements);
+      ForPlaces(rows, columns, image,
+                [&](float* at) { _mm256_storeu_ps(at, _mm256_add_ps(_mm256_loadu_ps(at), part)); });
+    });
+  }
+};
+
+// (x, dy) -> dx
+class AdaptiveMaxPoolGradKernel : public WindowsKernel {
+ public:
+  explicit AdaptiveMaxPoolGradKernel(const NodeSpec& node)
+      : WindowsKernel(node.inputs[0], node.inputs[1], 2) {}
+
+  void Run(const Arguments& a) override {
+    const float *x = a.in<float>(0), *dy = a.in<float>(1);
+    float* dx = a.out<float>(0);
+    if (in_blocks()) {
+      ForBlocks([&](int64_t image, int64_t pooled) {
+        Spread({x + image, step()}, {dy + pooled, step()}, {dx + image, step()});
+      });
+      return;
+    }
+    ForEightPlanes(a, [&](int64_t first, int64_t count, float* pooled, float* image) {
+      float* const gradient = image + plane_ * kLane;
+      ToLanes(x + first * plane_, count, plane_, image);
+      ToLanes(dy + first * pooled_, count, pooled_, pooled);
+      Spread({image, kLane}, {pooled, kLane}, {gradient, kLane});
+      FromLanes(gradient, count, plane_, dx + first * plane_);
+    });
+  }
+
+ private:
+  void Spread(const Planes<const float>& x, const Planes<const float>& dy,
+              const Planes<float>& dx) const {
+    for (int64_t i = 0; i < plane_; ++i) _mm256_storeu_ps(dx.at(i), _mm256_setzero_ps());
+    ForWindows([&](int64_t place, const Range& rows, const Range& columns) {
+      const __m256i largest = Largest(rows, columns, x);
+      const __m256 gradient = _mm256_loadu_ps(dy.at(place));
+      int32_t i = 0;
+      ForPlaces(rows, columns, dx, [&](float* at) {
+        const __m256i is_it = _mm256_cmpeq_epi32(largest, _mm256_set1_epi32(i++));
+        const __m256 part = _mm256_and_ps(_mm256_castsi256_ps(is_it), gradient);
+        _mm256_storeu_ps(at, _mm256_add_ps(_mm256_loadu_ps(at), part));
       });
     });
+  }
+
+  // Of each lane which place of the window it is, counted in row order.
+  __m256i Largest(const Range& rows, const Range& columns, const Planes<const float>& x) const {
+    __m256 best = _mm256_loadu_ps(x.at(rows.begin * width_ + columns.begin));
+    __m256 place = _mm256_setzero_ps();
+    int32_t i = 0;
+    ForPlaces(rows, columns, x, [&](const float* at) {
+      const __m256 value = _mm256_loadu_ps(at);
+      const __m256 is_larger = SecondIsLarger(best, value);
+      best = _mm256_blendv_ps(best, value, is_larger);
+      place = _mm256_blendv_ps(place, _mm256_castsi256_ps(_mm256_set1_epi32(i++)), is_larger);
+    });
+    return _mm256_castps_si256(place);
   }
 };
 
@@ -207,12 +290,22 @@ class AdaptiveAvgPoolGradKernel : public WindowsKernel {
 
 std::unique_ptr<Primitive> AdaptiveAvgPool2d(const NodeSpec& node) {
   if (!Fits(node) && !LiesInBlocks(node)) return nullptr;
-  return std::make_unique<AdaptiveAvgPoolKernel>(node);
+  return std::make_unique<AdaptivePoolKernel<MeanWindow>>(node);
 }
 
 std::unique_ptr<Primitive> AdaptiveAvgPool2dGrad(const NodeSpec& node) {
   if (!Fits(node) && !LiesInBlocks(node)) return nullptr;
   return std::make_unique<AdaptiveAvgPoolGradKernel>(node);
+}
+
+std::unique_ptr<Primitive> AdaptiveMaxPool2d(const NodeSpec& node) {
+  if (!Fits(node) && !LiesInBlocks(node)) return nullptr;
+  return std::make_unique<AdaptivePoolKernel<MaxWindow>>(node);
+}
+
+std::unique_ptr<Primitive> AdaptiveMaxPool2dGrad(const NodeSpec& node) {
+  if (!Fits(node) && !LiesInBlocks(node)) return nullptr;
+  return std::make_unique<AdaptiveMaxPoolGradKernel>(node);
 }
 
 }  // namespace ringmaster::kernels::vector

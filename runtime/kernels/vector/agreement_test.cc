@@ -6,6 +6,7 @@
 #include <memory>
 #include <ostream>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -45,11 +46,27 @@ ValueSpec I32(const Shape& shape) {
   return {shape, DType::kI32};
 }
 
-AgreementNode Pooling(const std::string& name, const Shape& image, const Shape& means) {
-  return {name, "adaptive_avg_pool2d", {F32(image)}, {F32(means)}};
+// Of adaptive pooling, from an image to what is pooled, and back.
+std::vector<AgreementNode> PoolingsOf(const std::string& name, const Shape& image,
+                                      const Shape& pooled) {
+  return {{name + "Mean", "adaptive_avg_pool2d", {F32(image)}, {F32(pooled)}},
+          {name + "MeanGrad", "adaptive_avg_pool2d_grad", {F32(pooled)}, {F32(image)}},
+          {name + "Max", "adaptive_max_pool2d", {F32(image)}, {F32(pooled)}},
+          {name + "MaxGrad", "adaptive_max_pool2d_grad", {F32(image), F32(pooled)}, {F32(image)}}};
 }
-AgreementNode PoolingGrad(const std::string& name, const Shape& image, const Shape& means) {
-  return {name + "Grad", "adaptive_avg_pool2d_grad", {F32(means)}, {F32(image)}};
+std::vector<AgreementNode> Poolings() {
+  const std::tuple<const char*, Shape, Shape> sizes[] = {
+      {"Few", {2, 3, 7, 11}, {2, 3, 3, 4}},
+      {"Rows", {2, 3, 7, 19}, {2, 3, 3, 1}},
+      {"AsMany", {1, 2, 3, 9}, {1, 2, 3, 9}},
+      {"More", {1, 2, 3, 9}, {1, 2, 8, 20}},
+      {"ManyPlanes", {16, 32, 9, 10}, {16, 32, 4, 4}}};
+  std::vector<AgreementNode> nodes;
+  for (const auto& [name, image, pooled] : sizes) {
+    const auto some = PoolingsOf(name, image, pooled);
+    nodes.insert(nodes.end(), some.begin(), some.end());
+  }
+  return nodes;
 }
 AgreementNode FixedNormGrad(const std::string& name, bool relu) {
   const Shape image{3, 2, 5, 5}, channels{2};
@@ -64,16 +81,6 @@ AgreementNode FixedNormGrad(const std::string& name, bool relu) {
 const std::vector<AgreementNode>& Nodes() {
   const Shape rows{5, 19}, many{5 * 4096 + 5}, scalar{};
   static const std::vector<AgreementNode> nodes = {
-      Pooling("FewMeans", {2, 3, 7, 11}, {2, 3, 3, 4}),
-      Pooling("RowsOfMeans", {2, 3, 7, 19}, {2, 3, 3, 1}),
-      Pooling("AsManyMeans", {1, 2, 3, 9}, {1, 2, 3, 9}),
-      Pooling("MoreMeans", {1, 2, 3, 9}, {1, 2, 8, 20}),
-      Pooling("MeansOfManyPlanes", {16, 32, 9, 10}, {16, 32, 4, 4}),
-      PoolingGrad("FewMeans", {2, 3, 7, 11}, {2, 3, 3, 4}),
-      PoolingGrad("RowsOfMeans", {2, 3, 7, 19}, {2, 3, 3, 1}),
-      PoolingGrad("AsManyMeans", {1, 2, 3, 9}, {1, 2, 3, 9}),
-      PoolingGrad("MoreMeans", {1, 2, 3, 9}, {1, 2, 8, 20}),
-      PoolingGrad("MeansOfManyPlanes", {16, 32, 9, 10}, {16, 32, 4, 4}),
       {"LogSoftmax", "log_softmax", {F32(rows)}, {F32(rows)}},
       {"LogSoftmaxOfManyRows", "log_softmax", {F32({700, 30})}, {F32({700, 30})}},
       {"LogSoftmaxGrad", "log_softmax_grad", {F32(rows), F32(rows)}, {F32(rows)}},
@@ -297,6 +304,8 @@ INSTANTIATE_TEST_SUITE_P(Nodes, NarrowAgreementTest, ::testing::ValuesIn(NarrowN
                          [](const auto& info) { return info.param.name; });
 
 INSTANTIATE_TEST_SUITE_P(Nodes, AgreementTest, ::testing::ValuesIn(Nodes()),
+                         [](const auto& info) { return info.param.name; });
+INSTANTIATE_TEST_SUITE_P(AdaptivePooling, AgreementTest, ::testing::ValuesIn(Poolings()),
                          [](const auto& info) { return info.param.name; });
 
 }  // namespace

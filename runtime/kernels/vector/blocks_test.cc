@@ -90,6 +90,8 @@ std::vector<Node> Poolings() {
   for (const auto& [image, means] : sizes) {
     nodes.push_back(ImageNode("adaptive_avg_pool2d", {image}, means));
     nodes.push_back(ImageNode("adaptive_avg_pool2d_grad", {means}, image));
+    nodes.push_back(ImageNode("adaptive_max_pool2d", {image}, means));
+    nodes.push_back(ImageNode("adaptive_max_pool2d_grad", {image, means}, image));
   }
   return nodes;
 }

@@ -9,6 +9,12 @@ std::unique_ptr<Primitive> AdaptiveAvgPool2d(const NodeSpec&) {
 std::unique_ptr<Primitive> AdaptiveAvgPool2dGrad(const NodeSpec&) {
   return nullptr;
 }
+std::unique_ptr<Primitive> AdaptiveMaxPool2d(const NodeSpec&) {
+  return nullptr;
+}
+std::unique_ptr<Primitive> AdaptiveMaxPool2dGrad(const NodeSpec&) {
+  return nullptr;
+}
 std::unique_ptr<Primitive> Add(const NodeSpec&) {
   return nullptr;
 }

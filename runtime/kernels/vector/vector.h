@@ -16,6 +16,8 @@ namespace ringmaster::kernels::vector {
 
 std::unique_ptr<Primitive> AdaptiveAvgPool2d(const NodeSpec& node);
 std::unique_ptr<Primitive> AdaptiveAvgPool2dGrad(const NodeSpec& node);
+std::unique_ptr<Primitive> AdaptiveMaxPool2d(const NodeSpec& node);
+std::unique_ptr<Primitive> AdaptiveMaxPool2dGrad(const NodeSpec& node);
 std::unique_ptr<Primitive> Add(const NodeSpec& node);
 std::unique_ptr<Primitive> BatchMatMul(const NodeSpec& node);
 std::unique_ptr<Primitive> BatchMoments(const NodeSpec& node);
