@@ -1,6 +1,7 @@
 #include "runtime/device/available_memory.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -29,6 +30,7 @@ std::optional<int64_t> NumberBehind(const std::string& word, const std::string& 
   return std::nullopt;
 }
 
+// Of a control group.
 struct GroupFiles {
   const char* limit;
   const char* usage;
@@ -52,6 +54,14 @@ std::string ContainerName(const std::string& root) {
   return error || boot.empty() ? "" : boot + "/" + mounts.string();
 }
 
+// Of both versions, of which a machine may have one, or both.
+constexpr std::array kGroups = {
+    GroupFiles{"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current",
+               "/sys/fs/cgroup/memory.stat", "inactive_file", "active_file"},
+    GroupFiles{"/sys/fs/cgroup/memory/memory.limit_in_bytes",
+               "/sys/fs/cgroup/memory/memory.usage_in_bytes", "/sys/fs/cgroup/memory/memory.stat",
+               "total_inactive_file", "total_active_file"}};
+
 std::optional<int64_t> LeftInGroup(const std::string& root, const GroupFiles& files) {
   const std::optional<int64_t> limit = Number(root + files.limit);
   const std::optional<int64_t> usage = Number(root + files.usage);
@@ -66,16 +76,11 @@ std::optional<int64_t> LeftInGroup(const std::string& root, const GroupFiles& fi
 }  // namespace
 
 std::vector<MemoryPool> MemoryPools(const std::string& root) {
-  constexpr GroupFiles kVersion2 = {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current",
-                                    "/sys/fs/cgroup/memory.stat", "inactive_file", "active_file"};
-  constexpr GroupFiles kVersion1 = {
-      "/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory/memory.usage_in_bytes",
-      "/sys/fs/cgroup/memory/memory.stat", "total_inactive_file", "total_active_file"};
   std::vector<MemoryPool> pools;
   if (const auto machine = NumberBehind("MemAvailable:", root + "/proc/meminfo"))
     pools.push_back({BootName(root), "machine", *machine * kKib});
   std::optional<int64_t> least;
-  for (const GroupFiles& files : {kVersion2, kVersion1}) {
+  for (const GroupFiles& files : kGroups) {
     if (const auto left = LeftInGroup(root, files)) least = std::min(*left, least.value_or(*left));
   }
   if (least) pools.push_back({ContainerName(root), "container", *least});
@@ -86,6 +91,15 @@ std::optional<int64_t> AvailableMemory(const std::string& root) {
   const std::vector<MemoryPool> pools = MemoryPools(root);
   const auto least = std::ranges::min_element(pools, {}, &MemoryPool::available);
   return least == pools.end() ? std::nullopt : std::optional(least->available);
+}
+
+std::optional<MemoryRoom> FindMemoryRoom(const std::string& root) {
+  const std::optional<int64_t> available = AvailableMemory(root);
+  if (!available) return std::nullopt;
+  MemoryRoom room{.available = *available};
+  for (const GroupFiles& files : kGroups)
+    room.most = std::min(room.most, Number(root + files.limit).value_or(room.most));
+  return room;
 }
 
 std::optional<int64_t> OwnMemory(const std::string& root) {

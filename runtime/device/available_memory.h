@@ -3,6 +3,7 @@
 #define RINGMASTER_RUNTIME_DEVICE_AVAILABLE_MEMORY_H_
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -24,6 +25,16 @@ std::vector<MemoryPool> MemoryPools(const std::string& root = "");
 
 // What the pool with the least has available; nothing where there is none.
 std::optional<int64_t> AvailableMemory(const std::string& root = "");
+
+// Bytes that this process may take.
+struct MemoryRoom {
+  int64_t available = 0;  // AvailableMemory
+  int64_t most =
+      std::numeric_limits<int64_t>::max();  // its container's limit, whatever else is in it
+};
+
+// Nothing where AvailableMemory is nothing.
+std::optional<MemoryRoom> FindMemoryRoom(const std::string& root = "");
 
 // Bytes of memory of its own, no file's and shared with nobody, that this process has touched and
 // not given back, swapped out or not; nothing where the system does not say.

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <limits>
 
 #include <gtest/gtest.h>
 
@@ -67,6 +68,17 @@ TEST_F(AvailableMemoryTest, TakesNoHarmFromMorePagesOfFilesThanAreUsed) {
   Write("/sys/fs/cgroup/memory/memory.usage_in_bytes", "100000\n");
   Write("/sys/fs/cgroup/memory/memory.stat", "total_inactive_file 140000\n");
   EXPECT_EQ(Available(), 1000 * 1024);
+}
+
+TEST_F(AvailableMemoryTest, IsNeverMoreThanTheControlGroupsLimit) {
+  EXPECT_FALSE(FindMemoryRoom(root()).has_value());
+  MachineHas(1000);
+  EXPECT_EQ(FindMemoryRoom(root())->available, 1000 * 1024);
+  EXPECT_EQ(FindMemoryRoom(root())->most, std::numeric_limits<int64_t>::max());
+  Write("/sys/fs/cgroup/memory.max", "500000\n");
+  Write("/sys/fs/cgroup/memory.current", "300000\n");
+  EXPECT_EQ(FindMemoryRoom(root())->available, 200'000);
+  EXPECT_EQ(FindMemoryRoom(root())->most, 500'000);
 }
 
 TEST_F(AvailableMemoryTest, NamesTheMachineByItsBootAndTheContainerByItsMountsToo) {

@@ -175,7 +175,7 @@ absl::Status DumpJob(Parts parts, const std::string& folder) {
 absl::Status ProfileJob(Parts parts, const std::string& folder) {
   RM_ASSIGN_OR_RETURN(const Job job, ReadJob(std::move(parts)));
   RM_ASSIGN_OR_RETURN(Workload workload, LoadWorkload(job));
-  RM_RETURN_IF_ERROR(workload.CheckModel(job.options.kernels, device::AvailableMemory()));
+  RM_RETURN_IF_ERROR(workload.CheckModel(job.options.kernels, device::FindMemoryRoom()));
   return ProfileSteps(workload, job.options.kernels, folder);
 }
 

@@ -157,7 +157,7 @@ std::optional<Ending> Session::Prepare() {
   memory_before_ = device::OwnMemory();
   parts_ = std::make_unique<Parts>(*std::move(workload), config_, options_, events_, metrics_);
   if (const absl::Status model =
-          parts_->workload.CheckModel(options_.kernels, device::AvailableMemory());
+          parts_->workload.CheckModel(options_.kernels, device::FindMemoryRoom());
       !model.ok()) {
     return Failure(ExitCodeForModel(model), model);
   }

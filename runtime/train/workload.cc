@@ -27,6 +27,11 @@ namespace {
 
 // Samples of the largest shard that a worker computes at once. Without a number of shards it
 // depends on the workers; the network is then tried with a few.
+// Where there are none, a worker's share of the batch is smaller the more workers there are.
+bool HasShards(const training::v1alpha1::TrainerConfig& config) {
+  return config.batch.shards.value_or(0) > 0;
+}
+
 int64_t LargestShard(const training::v1alpha1::TrainerConfig& config) {
   constexpr int64_t kTrialBatch = 8;
   const int64_t batch = config.batch.size, shards = config.batch.shards.value_or(0);
@@ -127,7 +132,7 @@ absl::StatusOr<nn::Model> Workload::Build(nn::Mode mode, int64_t batch, bool gra
 }
 
 absl::Status Workload::CheckModel(kernels::Selection kernels,
-                                  std::optional<int64_t> available_memory,
+                                  std::optional<device::MemoryRoom> memory,
                                   std::string_view advice) {
   if (train().format().has_independent_labels() && LossOf(*config_) != nn::Loss::kCrossEntropy) {
     return absl::InvalidArgumentError(
@@ -144,10 +149,14 @@ absl::Status Workload::CheckModel(kernels::Selection kernels,
         "spec.trainer.model.batchNorm: {} has no batch norm to synchronise; leave it out",
         layout_.name));
   }
-  RM_ASSIGN_OR_RETURN(const graph::Requirements step, StepRequirements(layout_, kernels, 1));
+  const absl::StatusOr<graph::Requirements> fits = StepRequirements(layout_, kernels, 1);
+  if (absl::IsResourceExhausted(fits.status()) && HasShards(*config_))
+    return absl::InvalidArgumentError(Message(fits.status()));
+  RM_RETURN_IF_ERROR(fits.status());
+  const graph::Requirements& step = *fits;
   RM_RETURN_IF_ERROR(PlanEvaluation(kernels));
   shard_bytes_ = sizeof(float) * layout_.parameter_floats + step.arena_bytes;
-  if (available_memory) RM_RETURN_IF_ERROR(CheckMemory(step, *available_memory, advice));
+  if (memory) RM_RETURN_IF_ERROR(CheckMemory(step, *memory, advice));
   Sha256 hash;
   hash.Update(fmt::format("threads {}\n{}\n", device::ThreadCount(), kernels::LibraryVersion()));
   for (const std::string& name : step.implementation_names) {
@@ -235,21 +244,28 @@ size_t Workload::lasting_bytes() const {
 
 // Weights, gradients and their sums, what the optimizer keeps, what a step computes in between, and
 // what an evaluation does; more may come from a custom optimizer.
-absl::Status Workload::CheckMemory(const graph::Requirements& step, int64_t available,
+absl::Status Workload::CheckMemory(const graph::Requirements& step, const device::MemoryRoom& room,
                                    std::string_view advice) const {
   const size_t parameters = CopiesOfParameters(*config_) * sizeof(float) * layout_.parameter_floats;
   const size_t optimizer =
       sizeof(float) * optim::FloatsFor(config_->optimizer, layout_.parameter_floats);
   const size_t least = parameters + optimizer + step.arena_bytes + evaluation_bytes_;
-  if (least <= static_cast<size_t>(available)) return absl::OkStatus();
-  return absl::ResourceExhaustedError(fmt::format(
-      "the model needs at least {} of memory, {} are available: {} for weights and gradients of {} "
+  if (least <= static_cast<size_t>(room.available)) return absl::OkStatus();
+  // A worker with other kernels, which may need less, would be refused for them.
+  const bool ever = least <= static_cast<size_t>(room.most) || !HasShards(*config_);
+  std::string message = fmt::format(
+      "the model needs at least {} of memory, {}: {} for weights and gradients of {} "
       "parameters, {} for what the optimizer keeps, {} for evaluating {} samples at once, {} for "
       "the values of a shard of {} samples, the largest of which is {}, {}; {}",
-      WithUnit(least), WithUnit(static_cast<size_t>(available)), WithUnit(parameters),
-      WithCommas(layout_.ParameterCount()), WithUnit(optimizer), WithUnit(evaluation_bytes_),
-      std::min<int64_t>(evaluated_at_once_, held_out().size()), WithUnit(step.arena_bytes),
-      layout_.inputs.shape.dim(0), step.largest, WithUnit(step.largest_bytes), advice));
+      WithUnit(least),
+      ever ? fmt::format("{} are available", WithUnit(static_cast<size_t>(room.available)))
+           : fmt::format("its container has a limit of {}",
+                         WithUnit(static_cast<size_t>(room.most))),
+      WithUnit(parameters), WithCommas(layout_.ParameterCount()), WithUnit(optimizer),
+      WithUnit(evaluation_bytes_), std::min<int64_t>(evaluated_at_once_, held_out().size()),
+      WithUnit(step.arena_bytes), layout_.inputs.shape.dim(0), step.largest,
+      WithUnit(step.largest_bytes), advice);
+  return ever ? absl::ResourceExhaustedError(message) : absl::InvalidArgumentError(message);
 }
 
 int64_t Workload::batch() const {

@@ -13,6 +13,7 @@
 
 #include "absl/status/statusor.h"
 #include "runtime/data/dataset.h"
+#include "runtime/device/available_memory.h"
 #include "runtime/graph/executor.h"
 #include "runtime/kernels/kernel.h"
 #include "runtime/nn/model.h"
@@ -50,13 +51,16 @@ class Workload {
   }
 
   // Builds the network and prepares its kernels once, to see that training and evaluation fit the
-  // data and the memory (in bytes; unknown: any will do), before anything large is allocated.
+  // data and the memory (unknown: any will do), before anything large is allocated.
   //   kInvalidArgument, kUnimplemented  naming the layer; or there is no batch norm to synchronise
   //   kResourceExhausted                with what the network needs, and what for: more than there
   //                                     is, with `advice` behind it, or than stepMemoryBytes even
   //                                     with what is computed again
+  //   kInvalidArgument                  the same, where it would not help to try again: there is
+  //                                     never as much, and no number of workers makes shards
+  //                                     smaller
   absl::Status CheckModel(kernels::Selection kernels,
-                          std::optional<int64_t> available_memory = std::nullopt,
+                          std::optional<device::MemoryRoom> memory = std::nullopt,
                           std::string_view advice = kAdviceOnMemory);
 
   // The network for `batch` samples; where it trains, with its backward pass unless `gradients` is
@@ -125,7 +129,7 @@ class Workload {
                                      int together, std::optional<int64_t> available_memory,
                                      std::string_view advice) const;
   absl::Status PlanEvaluation(kernels::Selection kernels);
-  absl::Status CheckMemory(const graph::Requirements& step, int64_t available,
+  absl::Status CheckMemory(const graph::Requirements& step, const device::MemoryRoom& room,
                            std::string_view advice) const;
 
   const training::v1alpha1::TrainerConfig* config_;

@@ -3,10 +3,12 @@
 #include <fstream>
 #include <utility>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "common/status.h"
+#include "common/text.h"
 #include "runtime/graph/requirements.h"
 #include "runtime/train/testing/digits_job.h"
 
@@ -21,7 +23,7 @@ constexpr int64_t kEnough = int64_t{1} << 30;
 absl::Status Check(const DigitsJob& job, int64_t memory) {
   absl::StatusOr<Workload> workload = Workload::Load(job.config.trainer, job.options.workspace);
   if (!workload.ok()) return workload.status();
-  return workload->CheckModel(kernels::Selection::kFastest, memory);
+  return workload->CheckModel(kernels::Selection::kFastest, device::MemoryRoom{memory});
 }
 
 // The least memory that is enough.
@@ -89,6 +91,37 @@ TEST(WorkloadTest, ALossOfClassesIsRefusedForIndependentLabels) {
   EXPECT_THAT(Message(status), HasSubstr("spec.trainer.loss: is of classes"));
 }
 
+TEST(WorkloadTest, AModelThatItsContainerNeverHasRoomForIsNotToBeTriedAgain) {
+  const DigitsJob job;
+  const int64_t least = Least(job);
+  Workload workload = Workload::Load(job.config.trainer, job.options.workspace).value();
+  const auto check = [&](int64_t available, int64_t most) {
+    return workload.CheckModel(kernels::Selection::kFastest, device::MemoryRoom{available, most});
+  };
+  EXPECT_TRUE(check(least, least).ok());
+  const absl::Status now = check(least - 1, least);
+  EXPECT_EQ(now.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(Message(now), HasSubstr(fmt::format(" of memory, {} are available: ",
+                                                  WithUnit(static_cast<uint64_t>(least - 1)))));
+  const absl::Status ever = check(least - 2, least - 1);
+  EXPECT_EQ(ever.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(Message(ever), HasSubstr(fmt::format(" of memory, its container has a limit of {}: ",
+                                                   WithUnit(static_cast<uint64_t>(least - 1)))));
+}
+
+// How small a share becomes depends on how many workers there are.
+TEST(WorkloadTest, AShareOfABatchWithoutShardsThatHasNoRoomIsToBeTriedAgain) {
+  DigitsJob job;
+  job.config.trainer.batch.shards = 0;
+  const int64_t little = Least(job) - 1;
+  Workload workload = Workload::Load(job.config.trainer, job.options.workspace).value();
+  EXPECT_EQ(
+      workload.CheckModel(kernels::Selection::kFastest, device::MemoryRoom{little, little}).code(),
+      absl::StatusCode::kResourceExhausted);
+  job.config.trainer.step_memory_bytes = 1000;
+  EXPECT_EQ(Check(job, kEnough).code(), absl::StatusCode::kResourceExhausted);
+}
+
 TEST(WorkloadTest, TheOptimizersMemoryIsCounted) {
   DigitsJob job;
   training::v1alpha1::Optimizer& optimizer = job.config.trainer.optimizer;
@@ -144,7 +177,7 @@ TEST(WorkloadTest, AStepThatCannotDoWithItsMemoryIsRefusedWithNumbers) {
   DigitsJob job;
   job.config.trainer.step_memory_bytes = 1000;
   const absl::Status status = Check(job, kEnough);
-  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(Message(status), HasSubstr("spec.trainer.stepMemoryBytes: a step's values take "));
   EXPECT_THAT(Message(status), HasSubstr("the budget is 1,000, for a shard of 4 samples; allow "
                                          "more, or cut the batch into more shards"));

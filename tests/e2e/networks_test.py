@@ -11,7 +11,7 @@ GPT2 = "spec.trainer.model={zoo: {name: gpt-2, width: 0.1, layers: 2, dropout: 0
 LAYERS = """spec.trainer.model={sequential: {layers: [
   {conv2d: {channels: 16, kernel: 3, padding: 2, dilation: 2, bias: false}}, {batchNorm: {}}, {relu: {}},
   {conv2d: {channels: 32, kernel: 3, padding: 1, groups: 16}}, {relu: {}}, {maxPool: {kernel: 2}},
-  {conv2d: {channels: 32, kernel: 1}}, {relu: {}}, {adaptiveAveragePool: {size: 3}}, {flatten: {}}, {linear: {features: 10}}]}}"""
+  {conv2d: {channels: 32, kernel: 1}}, {relu: {}}, {adaptiveAveragePool: {size: 3}}, {adaptiveMaxPool: {size: 2}}, {flatten: {}}, {linear: {features: 10}}]}}"""
 
 
 class Networks(RunTest):
@@ -46,7 +46,13 @@ class Networks(RunTest):
     def test_a_step_that_cannot_do_with_so_little_memory_is_refused_with_numbers(self):
         answer = ringmaster(self.folder, "explain", "graph", str(DIGITS), "--set", "spec.trainer.stepMemoryBytes=1000")
         self.assertNotEqual(answer.returncode, 0)
-        self.assertIn("the budget is 1,000, for a shard of 16 samples; allow more, or cut the batch into more shards", answer.stderr)
+        needs = "the budget is 1,000, for a shard of 16 samples; allow more, or cut the batch into more shards"
+        self.assertIn(needs, answer.stderr)
+        run = self.trained(DIGITS, "spec.trainer.stepMemoryBytes=1000")
+        self.assertEqual(run.wait(), 2, run.text())
+        self.assertIn(needs, run.text())
+        status = run.job()["status"]
+        self.assertEqual((status["round"], status["restarts"]["byCause"]), (0, {"Code": 1}), "another try would end the same way")
 
     def test_workers_that_have_room_alone_but_not_beside_each_other_are_refused_before_their_first_step(self):
         def refused(channels, workers):
@@ -61,7 +67,7 @@ class Networks(RunTest):
             return tuple(map(float, re.search(pattern, text).groups()))
 
         channels = 1 << 24  # a terabyte
-        needed, available = gigabytes(r"the model needs at least ([0-9.]+) GB of memory, ([0-9.]+) GB are available", refused(channels, 1))
+        needed, available = gigabytes(r"the model needs at least ([0-9.]+) GB of memory, (?:its container has a limit of )?([0-9.]+) GB", refused(channels, 1))
         text = refused(int(channels * 0.7 * available / needed), 2)
         together, left = gigabytes(r"workers 0, 1 need ([0-9.]+) GB more of memory together, their \w+ has ([0-9.]+) GB left; start fewer workers there", text)
         self.assertGreater(together, left)

@@ -19,10 +19,11 @@ namespace {
 // by the system when it has filled the memory.
 absl::Status CheckFits(Workload& workload, uint32_t distinct, kernels::Selection kernels) {
   const size_t drawn = SyntheticBytes(workload.train().format(), distinct);
-  std::optional<int64_t> available = device::AvailableMemory();
-  if (available) *available = std::max<int64_t>(0, *available - static_cast<int64_t>(drawn));
+  std::optional<device::MemoryRoom> room;
+  if (const auto available = device::AvailableMemory())
+    room = {.available = std::max<int64_t>(0, *available - static_cast<int64_t>(drawn))};
   const absl::Status fits = workload.CheckModel(
-      kernels, available, "ask for a smaller batch (--batch) or for more shards of it (--shards)");
+      kernels, room, "ask for a smaller batch (--batch) or for more shards of it (--shards)");
   if (!absl::IsResourceExhausted(fits)) return fits;
   return Annotate(fits, fmt::format("beside {} for {} samples", WithUnit(drawn),
                                     WithCommas(static_cast<int64_t>(distinct))));

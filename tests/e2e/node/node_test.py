@@ -74,13 +74,14 @@ class OnRealNodes(NodeTest):
         for rank in range(2):
             self.assertIn(f"rank {rank} of 2 at {master}\n", said)
 
-    def test_a_trainer_that_needs_more_memory_than_it_may_have_is_refused_before_its_first_step(self):
+    def test_a_trainer_that_needs_more_memory_than_it_may_ever_have_fails_its_job_before_the_first_step(self):
         trainer = yaml.safe_load(DIGITS.read_text())["spec"]["trainer"]
         trainer["batch"] = {"size": 32768, "shards": 2}
         self.run_with({"resources": {"limits": {"memory": "64Mi"}}}, trainer=trainer)
-        self.wait(self.causes, lambda: f"an incident; the status is {json.dumps(self.status())}")
-        self.assertEqual(set(self.causes()), {"OutOfMemory"})
-        self.assertRegex(self.status()["restarts"]["recent"][0]["message"], r"the model needs at least [0-9.]+ MB of memory, [0-9.]+ MB are available")
+        status = self.wait_for_end("Failed")
+        failed = next(item for item in status["conditions"] if item["type"] == "Failed")
+        self.assertRegex(failed["message"], r"the model needs at least [0-9.]+ MB of memory, its container has a limit of 67.11 MB: ")
+        self.assertEqual((failed["reason"], self.causes()), ("PermanentError", {"Code": 1}))
 
     def test_a_program_that_reaches_its_memory_limit_is_named(self):
         self.run_with({"image": SANDBOX_IMAGE, "command": ["tail", "/dev/zero"], "resources": {"limits": {"memory": "64Mi"}}})  # keeps a line without end

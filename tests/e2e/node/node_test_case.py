@@ -139,11 +139,11 @@ class NodeTest(unittest.TestCase):
         self.assertTrue(match, message)
         return match[2], int(match[1])
 
-    def wait_for_end(self):
-        """The status of the job once it has succeeded."""
+    def wait_for_end(self, state="Succeeded"):
+        """The status of the job once it has ended so."""
         self.wait(lambda: self.status().get("state") in ("Succeeded", "Failed"), lambda: f"the end; the status is {json.dumps(self.status())}")
         status = self.status()
-        self.assertEqual(status["state"], "Succeeded", json.dumps(status))
+        self.assertEqual(status["state"], state, json.dumps(status))
         return status
 
     def causes(self):
