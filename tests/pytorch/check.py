@@ -10,7 +10,7 @@ from optimizers import OPTIMIZERS, furthest
 from tally import Tally, Unlike
 from tensors import read
 from training import run_distances
-from whole import compare_network
+from whole import compare_in_double, compare_network
 
 # Of the largest element, which counts as one at least. All is computed again in double from the same values.
 TOLERANCES = {"f64": 1e-12, "f32": 2e-5}
@@ -59,10 +59,10 @@ def check_runs(paths, tally):
             check_within(found[worst], OF_TRAINING, worst)
 
 
-def check_networks(paths, tally):
+def check_networks(paths, compare, tally):
     for path in paths:
-        with tally.case(path.stem):
-            line, wrong = compare_network(path.stem, *read(path))
+        with tally.case(f"{path.stem} of {path.parent.name}"):
+            line, wrong = compare(path.stem, *read(path))
             print(line, flush=True)
             if wrong:
                 raise Unlike(wrong)
@@ -70,13 +70,14 @@ def check_networks(paths, tally):
 
 def main():
     folder, tally = pathlib.Path(sys.argv[1]), Tally()
-    paths = {part: sorted((folder / part).iterdir()) for part in ("ops", "optimizers", "training", "networks")}
+    paths = {part: sorted((folder / part).iterdir()) for part in ("ops", "optimizers", "training", "networks", "networks-f64")}
     torch.set_num_threads(1)
     check_ops(paths["ops"], tally)
     check_optimizers(paths["optimizers"], tally)
     check_runs(paths["training"], tally)
     torch.set_num_threads(os.cpu_count())
-    check_networks(paths["networks"], tally)
+    check_networks(paths["networks"], compare_network, tally)
+    check_networks(paths["networks-f64"], compare_in_double, tally)
     for failure in tally.failures:
         print(failure, file=sys.stderr)
     print(tally.summary())

@@ -201,6 +201,44 @@ TEST(BenchDumpTest, HoldsABatchWeightsGradientsAndFallingLosses) {
   EXPECT_EQ(file->metadata().at("learning_rate"), "0.01");
 }
 
+// By name, what a dump with `options` holds of this type.
+template <typename T>
+std::map<std::string, std::vector<T>> Dumped(Options options, const char* dtype) {
+  options.dump = ::testing::TempDir() + "/bench_dump_in_two_types.safetensors";
+  EXPECT_TRUE(Dump(options).ok());
+  const auto file = checkpoint::SafetensorsFile::Parse(*ReadFile(options.dump), options.dump);
+  EXPECT_TRUE(file.ok()) << file.status();
+  std::filesystem::remove(options.dump);
+  std::map<std::string, std::vector<T>> found;
+  for (const checkpoint::TensorView& tensor : file->tensors()) {
+    if (tensor.dtype != dtype) continue;
+    const auto* values = reinterpret_cast<const T*>(tensor.data.data());
+    found[tensor.name].assign(values, values + tensor.data.size() / sizeof(T));
+  }
+  return found;
+}
+
+TEST(BenchDumpTest, StepsInDoubleAreThoseOfTheTrainerButForRounding) {
+  Options options = SmallOptions();
+  options.dump_steps = 4;
+  for (const char* model : {"mlp", "lenet-bn"}) {
+    options.model = model;
+    options.in_double = false;
+    const auto trained = Dumped<float>(options, "F32");
+    options.in_double = true;
+    const auto exact = Dumped<double>(options, "F64");
+    ASSERT_EQ(exact.at("losses").size(), 4U) << model;
+    for (const auto& [name, values] : trained) {
+      EXPECT_TRUE(exact.contains(name) || !name.starts_with("gradients/")) << model << " " << name;
+    }
+    for (const auto& [name, values] : exact) {
+      ASSERT_EQ(values.size(), trained.at(name).size()) << model << " " << name;
+      for (size_t i = 0; i < values.size(); ++i)
+        ASSERT_NEAR(values[i], trained.at(name)[i], 2e-4) << model << " " << name << " " << i;
+    }
+  }
+}
+
 // A program's output and how it ended.
 struct Ended {
   std::string output;
@@ -397,6 +435,12 @@ TEST(BenchProgramTest, SaysWhichFlagIsWrong) {
     const Ended run = RunProgram(arguments);
     EXPECT_EQ(run.code, 64) << arguments << ": " << run.output;
     EXPECT_FALSE(run.output.empty()) << arguments;
+  }
+  for (const char* arguments :
+       {"--model mlp --dtype f64", "--model mlp --dtype f64 --dump x --shards 2"}) {
+    const Ended run = RunProgram(arguments);
+    EXPECT_EQ(run.code, 65) << arguments << ": " << run.output;
+    EXPECT_THAT(run.output, HasSubstr("--dtype: f64 is for what --dump writes")) << arguments;
   }
   const Ended unknown = RunProgram("--model resnet-fifty");
   EXPECT_EQ(unknown.code, 65) << unknown.output;

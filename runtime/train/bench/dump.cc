@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <deque>
 #include <numeric>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -12,6 +14,7 @@
 #include "proto/ringmaster/training/v1alpha1/trainer.api.h"
 #include "runtime/checkpoint/safetensors.h"
 #include "runtime/graph/op_definition.h"
+#include "runtime/train/bench/double_steps.h"
 #include "runtime/train/bench/trial.h"
 
 namespace ringmaster::train::bench {
@@ -21,6 +24,14 @@ using checkpoint::TensorView;
 using tensor::DType;
 using tensor::Tensor;
 
+constexpr char kGradients[] = "gradients/";
+constexpr char kLosses[] = "losses";
+
+// As the format spells those that are written.
+const char* NameOf(DType dtype) {
+  return dtype == DType::kF64 ? "F64" : dtype == DType::kI32 ? "I32" : "F32";
+}
+
 // Tensors under names, kept until they are written.
 class Content {
  public:
@@ -28,7 +39,7 @@ class Content {
     const Tensor& kept = tensors_.emplace_back(std::move(tensor));
     const auto dims = kept.shape().dims();
     views_.push_back({.name = name,
-                      .dtype = kept.dtype() == DType::kI32 ? "I32" : "F32",
+                      .dtype = NameOf(kept.dtype()),
                       .shape = {dims.begin(), dims.end()},
                       .data = {static_cast<const std::byte*>(kept.raw()), kept.bytes()}});
   }
@@ -58,15 +69,48 @@ void AddParameters(const nn::Model& layout, const std::string& prefix, std::span
   }
 }
 
-absl::Status AddBatch(const Workload& workload, Content& content) {
-  RM_ASSIGN_OR_RETURN(const nn::Model model, workload.Build(nn::Mode::kTraining, workload.batch()));
+// The trial's first batch.
+struct Batch {
+  nn::Model model;
+  Tensor inputs, labels;
+};
+
+absl::StatusOr<Batch> FirstBatch(const Workload& workload) {
+  RM_ASSIGN_OR_RETURN(nn::Model model, workload.Build(nn::Mode::kTraining, workload.batch()));
   Tensor inputs(model.inputs.shape, model.inputs.dtype);
   Tensor labels(model.labels.shape, model.labels.dtype);
   std::vector<uint32_t> rows(static_cast<size_t>(workload.batch()));
   std::iota(rows.begin(), rows.end(), 0U);
   RM_RETURN_IF_ERROR(workload.train().Fill(rows, inputs, labels));
-  content.Add("inputs", std::move(inputs));
-  content.Add("labels", std::move(labels));
+  return Batch{std::move(model), std::move(inputs), std::move(labels)};
+}
+
+// Losses and first gradients of the trainer's own steps.
+absl::Status AddSteps(Trial& trial, int64_t steps, Content& content) {
+  const Workload& workload = trial.workload();
+  LoneWorker& worker = trial.worker();
+  Tensor losses({steps}, DType::kF32);
+  for (int64_t step = 0; step < steps; ++step) {
+    RM_RETURN_IF_ERROR(worker.Step());
+    losses.data<float>()[step] = static_cast<float>(worker.replica().loss());
+    if (step > 0) continue;
+    AddParameters(workload.layout(), kGradients, worker.steps().gradients(),
+                  1 / workload.labels_per_batch(), content);
+  }
+  content.Add(kLosses, std::move(losses));
+  return absl::OkStatus();
+}
+
+// The same in f64.
+absl::Status AddDoubleSteps(Trial& trial, const Batch& batch, int64_t steps, Content& content) {
+  RM_ASSIGN_OR_RETURN(DoubleSteps done,
+                      StepInDouble(batch.model, trial.worker().replica().weights(), batch.inputs,
+                                   batch.labels, *trial.workload().config().optimizer.sgd, steps));
+  for (size_t i = 0; i < done.gradients.size(); ++i)
+    content.Add(kGradients + batch.model.parameters[i].name, std::move(done.gradients[i]));
+  Tensor losses({steps}, DType::kF64);
+  std::ranges::copy(done.losses, losses.data<double>());
+  content.Add(kLosses, std::move(losses));
   return absl::OkStatus();
 }
 
@@ -87,19 +131,13 @@ absl::Status Dump(Options options) {
   RM_ASSIGN_OR_RETURN(const Subject subject, MakeSubject(options));
   RM_ASSIGN_OR_RETURN(const auto trial, Trial::Make(subject, batch, batch, options.kernels));
   const Workload& workload = trial->workload();
-  LoneWorker& worker = trial->worker();
+  RM_ASSIGN_OR_RETURN(const Batch first, FirstBatch(workload));
   Content content;
-  RM_RETURN_IF_ERROR(AddBatch(workload, content));
-  AddParameters(workload.layout(), "weights/", worker.replica().weights(), 1, content);
-  Tensor losses({options.dump_steps}, DType::kF32);
-  for (int64_t step = 0; step < options.dump_steps; ++step) {
-    RM_RETURN_IF_ERROR(worker.Step());
-    losses.data<float>()[step] = static_cast<float>(worker.replica().loss());
-    if (step > 0) continue;
-    AddParameters(workload.layout(), "gradients/", worker.steps().gradients(),
-                  1 / workload.labels_per_batch(), content);
-  }
-  content.Add("losses", std::move(losses));
+  content.Add("inputs", first.inputs.Clone());
+  content.Add("labels", first.labels.Clone());
+  AddParameters(workload.layout(), "weights/", trial->worker().replica().weights(), 1, content);
+  RM_RETURN_IF_ERROR(options.in_double ? AddDoubleSteps(*trial, first, options.dump_steps, content)
+                                       : AddSteps(*trial, options.dump_steps, content));
   const training::v1alpha1::Sgd& sgd = *workload.config().optimizer.sgd;
   return content.Write(options.dump, {{"learning_rate", fmt::format("{}", sgd.learning_rate)},
                                       {"momentum", fmt::format("{}", sgd.momentum)}});

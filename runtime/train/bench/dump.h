@@ -12,7 +12,9 @@ namespace ringmaster::train::bench {
 //   weights/NAME      before the first step
 //   gradients/NAME    of the mean loss, in the first step
 //   losses            [options.dump_steps], the mean loss of each step
-// and as metadata learning_rate and momentum. Dropout is off: its masks are our own.
+// and as metadata learning_rate and momentum. Gradients and losses are F64 where options.in_double
+// says that they are double_steps.h's, everything else that is no label or token F32. Dropout is
+// off: its masks are our own.
 // Errors are the Trial's, and those of files.
 absl::Status Dump(Options options);
 

@@ -85,8 +85,11 @@ void Declare(CLI::App& app, Flags& flags) {
       ->required();
   app.add_option("--batch", options.batch, "Samples in a step; 32.")
       ->check(CLI::Range(int64_t{1}, kMostSamples));
-  app.add_option("--dtype", flags.dtype, "What is computed in; f32.")
-      ->check(CLI::IsMember({"f32"}));
+  app.add_option(
+         "--dtype", flags.dtype,
+         "What is computed in; f32. f64: with --dump alone, by the reference kernels, which "
+         "are slow.")
+      ->check(CLI::IsMember({"f32", "f64"}));
   app.add_option("--threads", options.threads, "Threads that compute; 1.")
       ->check(CLI::Range(1, kMostThreads));
   app.add_flag("--bind", options.bind,
@@ -135,6 +138,12 @@ void Declare(CLI::App& app, Flags& flags) {
   app.add_option("--dump-steps", options.dump_steps, "Steps that --dump takes; 10.")
       ->check(CLI::Range(int64_t{1}, int64_t{1000}))
       ->needs(dump);
+}
+
+absl::Status CheckDtype(const Options& options) {
+  if (!options.in_double || (!options.dump.empty() && options.shards == 1)) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      "--dtype: f64 is for what --dump writes of a batch in one shard; training computes in f32");
 }
 
 absl::Status ReadEnvironment(Options& options) {
@@ -201,7 +210,9 @@ int Main(int argc, char** argv) {
   }
   flags.options.model = WithHyphens(flags.options.model);
   if (!flags.input.empty()) flags.options.input = ParseExtents(flags.input);
-  absl::Status status = ReadEnvironment(flags.options);
+  flags.options.in_double = flags.dtype == "f64";
+  absl::Status status = CheckDtype(flags.options);
+  if (status.ok()) status = ReadEnvironment(flags.options);
   if (status.ok()) status = PrepareThreads(flags.options, argv);
   if (status.ok()) status = Run(flags.options);
   if (status.ok()) return contract::kExitOk;

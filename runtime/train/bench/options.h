@@ -29,6 +29,7 @@ struct Options {
   std::string dump_graph;  // a folder for graph_dump.h; empty: none
   std::string dump;        // a file for dump.h; empty: time steps instead
   int64_t dump_steps = 10;
+  bool in_double = false;  // whether these are double_steps.h's, of the batch as one shard
   kernels::Selection kernels = kernels::Selection::kFastest;
 };
 
