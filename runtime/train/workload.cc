@@ -25,13 +25,13 @@
 namespace ringmaster::train {
 namespace {
 
-// Samples of the largest shard that a worker computes at once. Without a number of shards it
-// depends on the workers; the network is then tried with a few.
 // Where there are none, a worker's share of the batch is smaller the more workers there are.
 bool HasShards(const training::v1alpha1::TrainerConfig& config) {
   return config.batch.shards.value_or(0) > 0;
 }
 
+// Samples of the largest shard that a worker computes at once. Without a number of shards it
+// depends on the workers; the network is then tried with a few.
 int64_t LargestShard(const training::v1alpha1::TrainerConfig& config) {
   constexpr int64_t kTrialBatch = 8;
   const int64_t batch = config.batch.size, shards = config.batch.shards.value_or(0);

@@ -11,7 +11,6 @@
 // "inputs", "labels" and "losses".
 #include <cmath>
 #include <cstdint>
-#include <deque>
 #include <filesystem>
 #include <span>
 #include <string>
@@ -23,10 +22,8 @@
 #include <nlohmann/json.hpp>
 
 #include "common/check.h"
-#include "common/file.h"
 #include "common/status.h"
 #include "proto/ringmaster/training/v1alpha1/trainer.api.h"
-#include "runtime/checkpoint/safetensors.h"
 #include "runtime/collectives/communicator.h"
 #include "runtime/collectives/transport/tcp/listener.h"
 #include "runtime/graph/conformance_cases.h"
@@ -34,6 +31,7 @@
 #include "runtime/graph/testing/compiled_case.h"
 #include "runtime/optim/optimizer.h"
 #include "runtime/tensor/random.h"
+#include "runtime/train/bench/tensor_file.h"
 #include "runtime/train/replica.h"
 #include "runtime/train/shard_runner.h"
 #include "runtime/train/step_runner.h"
@@ -42,39 +40,20 @@
 namespace ringmaster {
 namespace {
 
-using checkpoint::Metadata;
-using checkpoint::TensorView;
 using nlohmann::json;
 using tensor::DType;
 using tensor::Tensor;
+using train::bench::TensorFile;
 
-const char* NameOf(DType dtype) {
-  return dtype == DType::kF64 ? "F64" : dtype == DType::kF32 ? "F32" : "I32";
+template <typename Value>
+Value Must(absl::StatusOr<Value> value) {
+  RM_CHECK(value.ok(), Message(value.status()).c_str());
+  return *std::move(value);
 }
 
-class File {
- public:
-  void Add(const std::string& name, const Tensor& tensor) {
-    const Tensor& kept = tensors_.emplace_back(tensor.Clone());
-    const auto dims = kept.shape().dims();
-    views_.push_back({.name = name,
-                      .dtype = NameOf(kept.dtype()),
-                      .shape = {dims.begin(), dims.end()},
-                      .data = {static_cast<const std::byte*>(kept.raw()), kept.bytes()}});
-  }
-
-  void Write(const std::filesystem::path& path, const Metadata& metadata) const {
-    std::string text = checkpoint::EncodeHeader(views_, metadata);
-    for (const TensorView& view : views_)
-      text.append(reinterpret_cast<const char*>(view.data.data()), view.data.size());
-    const absl::Status written = WriteFileAtomically(path, text);
-    RM_CHECK(written.ok(), Message(written).c_str());
-  }
-
- private:
-  std::deque<Tensor> tensors_;
-  std::vector<TensorView> views_;
-};
+void Must(const absl::Status& status) {
+  RM_CHECK(status.ok(), Message(status).c_str());
+}
 
 json NamesOf(const graph::Graph& graph, const std::vector<graph::ValueId>& values) {
   json names = json::array();
@@ -89,9 +68,9 @@ void DumpOp(const graph::Case& c, DType dtype, const std::filesystem::path& fold
       c, dtype, {.kernels = exact ? kernels::Selection::kReference : kernels::Selection::kFastest});
   compiled.Run();
   const graph::Graph& graph = compiled.graph();
-  File file;
+  TensorFile file;
   for (const auto& source : compiled.sources())
-    file.Add("source." + graph.value(source.id).name, source.tensor);
+    file.Add("source." + graph.value(source.id).name, source.tensor.Clone());
   for (const std::string& name : compiled.OutputNames())
     file.Add("output." + name, compiled.Output(name));
   json nodes = json::array();
@@ -102,10 +81,10 @@ void DumpOp(const graph::Case& c, DType dtype, const std::filesystem::path& fold
                      {"inputs", NamesOf(graph, node.inputs)},
                      {"outputs", NamesOf(graph, node.outputs)}});
   }
-  file.Write(folder / fmt::format("{}.{}.safetensors", c.name, exact ? "f64" : "f32"),
-             {{"nodes", nodes.dump()},
-              {"y", graph.value(compiled.y()).name},
-              {"weights", graph.value(compiled.sources().back().id).name}});
+  Must(file.Write(folder / fmt::format("{}.{}.safetensors", c.name, exact ? "f64" : "f32"),
+                  {{"nodes", nodes.dump()},
+                   {"y", graph.value(compiled.y()).name},
+                   {"weights", graph.value(compiled.sources().back().id).name}}));
 }
 
 // Two layers, of which one has a bias: what scales the rate by a layer's norm sees three of them.
@@ -209,31 +188,21 @@ void DumpOptimizer(const Run& run, const std::filesystem::path& folder) {
         static_cast<std::size_t>(step / kLookEvery * kWeights), kWeights);
     std::ranges::copy(weights.span<float>(), row.begin());
   }
-  File file;
-  file.Add("start", start);
-  file.Add("noise", noise);
-  file.Add("seen", seen);
-  file.Write(folder / (run.name + ".safetensors"),
-             {{"look_every", std::to_string(kLookEvery)},
-              {"rate_decay", fmt::format("{}", run.rate_decay)}});
-}
-
-template <typename Value>
-Value Must(absl::StatusOr<Value> value) {
-  RM_CHECK(value.ok(), Message(value.status()).c_str());
-  return *std::move(value);
-}
-
-void Must(const absl::Status& status) {
-  RM_CHECK(status.ok(), Message(status).c_str());
+  TensorFile file;
+  file.Add("start", std::move(start));
+  file.Add("noise", std::move(noise));
+  file.Add("seen", std::move(seen));
+  Must(file.Write(folder / (run.name + ".safetensors"),
+                  {{"look_every", std::to_string(kLookEvery)},
+                   {"rate_decay", fmt::format("{}", run.rate_decay)}}));
 }
 
 template <typename Entry>
-void AddAll(File& file, const std::string& when, const std::vector<Entry>& entries,
+void AddAll(TensorFile& file, const std::string& when, const std::vector<Entry>& entries,
             std::span<float> values) {
   for (const Entry& entry : entries)
     file.Add(when + entry.name,
-             Tensor::View(values.data() + entry.offset, entry.shape, DType::kF32));
+             Tensor::View(values.data() + entry.offset, entry.shape, DType::kF32).Clone());
 }
 
 void DumpTraining(const std::filesystem::path& folder) {
@@ -259,7 +228,7 @@ void DumpTraining(const std::filesystem::path& folder) {
   const auto steps = Must(train::StepRunner::Create(
       {.workload = workload, .replica = replica, .shards = shards, .debug = debug}, kShards,
       *communicator));
-  File file;
+  TensorFile file;
   const auto add_all = [&](const std::string& when) {
     AddAll(file, when, workload.layout().parameters, replica.weights());
     AddAll(file, when, workload.layout().states, replica.states());
@@ -278,14 +247,14 @@ void DumpTraining(const std::filesystem::path& folder) {
     losses.data<float>()[step] = static_cast<float>(steps->mean_loss());
     Must(steps->Commit(false));
   }
-  file.Add("inputs", inputs);
-  file.Add("labels", labels);
-  file.Add("losses", losses);
+  file.Add("inputs", std::move(inputs));
+  file.Add("labels", std::move(labels));
+  file.Add("losses", std::move(losses));
   add_all("end.");
   const training::v1alpha1::Sgd& sgd = *config.optimizer.sgd;
-  file.Write(folder / "synchronised.safetensors",
-             {{"learning_rate", std::to_string(sgd.learning_rate)},
-              {"momentum", std::to_string(sgd.momentum)}});
+  Must(file.Write(folder / "synchronised.safetensors",
+                  {{"learning_rate", std::to_string(sgd.learning_rate)},
+                   {"momentum", std::to_string(sgd.momentum)}}));
 }
 
 int Dump(const std::filesystem::path& folder) {

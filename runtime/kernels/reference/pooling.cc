@@ -196,7 +196,14 @@ class AdaptiveKernel : public ReferencePrimitive {
         in_h_(in.dim(2)),
         in_w_(in.dim(3)),
         out_h_(out.dim(2)),
-        out_w_(out.dim(3)) {}
+        out_w_(out.dim(3)),
+        in_plane_(in_h_ * in_w_),
+        out_plane_(out_h_ * out_w_) {}
+
+  template <typename Body>
+  void ForPlanes(const Body& body) const {
+    ParallelFor(planes_, in_plane_ + out_plane_, body);
+  }
 
   // Calls body(rows, columns) for each output place.
   template <typename Body>
@@ -211,7 +218,7 @@ class AdaptiveKernel : public ReferencePrimitive {
     return static_cast<double>((rows.end - rows.begin) * (columns.end - columns.begin));
   }
 
-  int64_t planes_, in_h_, in_w_, out_h_, out_w_;
+  int64_t planes_, in_h_, in_w_, out_h_, out_w_, in_plane_, out_plane_;
 };
 
 template <typename T>
@@ -220,9 +227,9 @@ class AdaptiveAvgPoolKernel : public AdaptiveKernel {
   explicit AdaptiveAvgPoolKernel(const NodeSpec& node)
       : AdaptiveKernel(InShape(node, 0), OutShape(node, 0)) {}
   void Run(const Arguments& a) override {
-    ParallelFor(planes_, in_h_ * in_w_ + out_h_ * out_w_, [&](int64_t plane) {
-      const T* x = a.in<T>(0) + plane * in_h_ * in_w_;
-      T* y = a.out<T>(0) + plane * out_h_ * out_w_;
+    ForPlanes([&](int64_t plane) {
+      const T* x = a.in<T>(0) + plane * in_plane_;
+      T* y = a.out<T>(0) + plane * out_plane_;
       ForWindows([&](const Range& rows, const Range& columns) {
         double sum = 0;
         for (int64_t i = rows.begin; i < rows.end; ++i) {
@@ -241,10 +248,10 @@ class AdaptiveAvgPoolGradKernel : public AdaptiveKernel {
   explicit AdaptiveAvgPoolGradKernel(const NodeSpec& node)
       : AdaptiveKernel(OutShape(node, 0), InShape(node, 0)) {}
   void Run(const Arguments& a) override {
-    ParallelFor(planes_, in_h_ * in_w_ + out_h_ * out_w_, [&](int64_t plane) {
-      const T* dy = a.in<T>(0) + plane * out_h_ * out_w_;
-      T* dx = a.out<T>(0) + plane * in_h_ * in_w_;
-      std::fill_n(dx, in_h_ * in_w_, T(0));
+    ForPlanes([&](int64_t plane) {
+      const T* dy = a.in<T>(0) + plane * out_plane_;
+      T* dx = a.out<T>(0) + plane * in_plane_;
+      std::fill_n(dx, in_plane_, T(0));
       ForWindows([&](const Range& rows, const Range& columns) {
         const T part = *dy++ / static_cast<T>(Elements(rows, columns));
         for (int64_t i = rows.begin; i < rows.end; ++i) {
@@ -273,9 +280,9 @@ class AdaptiveMaxPoolKernel : public AdaptiveKernel {
   explicit AdaptiveMaxPoolKernel(const NodeSpec& node)
       : AdaptiveKernel(InShape(node, 0), OutShape(node, 0)) {}
   void Run(const Arguments& a) override {
-    ParallelFor(planes_, in_h_ * in_w_ + out_h_ * out_w_, [&](int64_t plane) {
-      const T* x = a.in<T>(0) + plane * in_h_ * in_w_;
-      T* y = a.out<T>(0) + plane * out_h_ * out_w_;
+    ForPlanes([&](int64_t plane) {
+      const T* x = a.in<T>(0) + plane * in_plane_;
+      T* y = a.out<T>(0) + plane * out_plane_;
       ForWindows([&](const Range& rows, const Range& columns) {
         *y++ = x[LargestIn(x, in_w_, rows, columns)];
       });
@@ -289,10 +296,10 @@ class AdaptiveMaxPoolGradKernel : public AdaptiveKernel {
   explicit AdaptiveMaxPoolGradKernel(const NodeSpec& node)
       : AdaptiveKernel(InShape(node, 0), InShape(node, 1)) {}
   void Run(const Arguments& a) override {
-    ParallelFor(planes_, in_h_ * in_w_ + out_h_ * out_w_, [&](int64_t plane) {
-      const T *x = a.in<T>(0) + plane * in_h_ * in_w_, *dy = a.in<T>(1) + plane * out_h_ * out_w_;
-      T* dx = a.out<T>(0) + plane * in_h_ * in_w_;
-      std::fill_n(dx, in_h_ * in_w_, T(0));
+    ForPlanes([&](int64_t plane) {
+      const T *x = a.in<T>(0) + plane * in_plane_, *dy = a.in<T>(1) + plane * out_plane_;
+      T* dx = a.out<T>(0) + plane * in_plane_;
+      std::fill_n(dx, in_plane_, T(0));
       ForWindows([&](const Range& rows, const Range& columns) {
         dx[LargestIn(x, in_w_, rows, columns)] += *dy++;
       });

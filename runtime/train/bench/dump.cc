@@ -1,7 +1,6 @@
 #include "runtime/train/bench/dump.h"
 
 #include <algorithm>
-#include <deque>
 #include <numeric>
 #include <string>
 #include <utility>
@@ -9,63 +8,32 @@
 
 #include <fmt/format.h>
 
-#include "common/file.h"
 #include "common/status.h"
 #include "proto/ringmaster/training/v1alpha1/trainer.api.h"
-#include "runtime/checkpoint/safetensors.h"
 #include "runtime/graph/op_definition.h"
 #include "runtime/train/bench/double_steps.h"
+#include "runtime/train/bench/tensor_file.h"
 #include "runtime/train/bench/trial.h"
 
 namespace ringmaster::train::bench {
 namespace {
 
-using checkpoint::TensorView;
 using tensor::DType;
 using tensor::Tensor;
 
 constexpr char kGradients[] = "gradients/";
 constexpr char kLosses[] = "losses";
 
-// As the format spells those that are written.
-const char* NameOf(DType dtype) {
-  return dtype == DType::kF64 ? "F64" : dtype == DType::kI32 ? "I32" : "F32";
-}
-
-// Tensors under names, kept until they are written.
-class Content {
- public:
-  void Add(const std::string& name, Tensor tensor) {
-    const Tensor& kept = tensors_.emplace_back(std::move(tensor));
-    const auto dims = kept.shape().dims();
-    views_.push_back({.name = name,
-                      .dtype = NameOf(kept.dtype()),
-                      .shape = {dims.begin(), dims.end()},
-                      .data = {static_cast<const std::byte*>(kept.raw()), kept.bytes()}});
-  }
-
-  absl::Status Write(const std::string& path, const checkpoint::Metadata& metadata) const {
-    std::string text = checkpoint::EncodeHeader(views_, metadata);
-    for (const TensorView& view : views_)
-      text.append(reinterpret_cast<const char*>(view.data.data()), view.data.size());
-    return WriteFileAtomically(path, text);
-  }
-
- private:
-  std::deque<Tensor> tensors_;
-  std::vector<TensorView> views_;
-};
-
 // The parameters' parts of a flat buffer, times `factor`.
 void AddParameters(const nn::Model& layout, const std::string& prefix, std::span<const float> flat,
-                   double factor, Content& content) {
+                   double factor, TensorFile& file) {
   for (const nn::Parameter& parameter : layout.parameters) {
     Tensor tensor(parameter.shape, DType::kF32);
     const auto values = flat.subspan(parameter.offset, tensor.span<float>().size());
     std::ranges::transform(values, tensor.data<float>(), [factor](float value) {
       return static_cast<float>(factor * static_cast<double>(value));
     });
-    content.Add(prefix + parameter.name, std::move(tensor));
+    file.Add(prefix + parameter.name, std::move(tensor));
   }
 }
 
@@ -86,7 +54,7 @@ absl::StatusOr<Batch> FirstBatch(const Workload& workload) {
 }
 
 // Losses and first gradients of the trainer's own steps.
-absl::Status AddSteps(Trial& trial, int64_t steps, Content& content) {
+absl::Status AddSteps(Trial& trial, int64_t steps, TensorFile& file) {
   const Workload& workload = trial.workload();
   LoneWorker& worker = trial.worker();
   Tensor losses({steps}, DType::kF32);
@@ -95,22 +63,22 @@ absl::Status AddSteps(Trial& trial, int64_t steps, Content& content) {
     losses.data<float>()[step] = static_cast<float>(worker.replica().loss());
     if (step > 0) continue;
     AddParameters(workload.layout(), kGradients, worker.steps().gradients(),
-                  1 / workload.labels_per_batch(), content);
+                  1 / workload.labels_per_batch(), file);
   }
-  content.Add(kLosses, std::move(losses));
+  file.Add(kLosses, std::move(losses));
   return absl::OkStatus();
 }
 
 // The same in f64.
-absl::Status AddDoubleSteps(Trial& trial, const Batch& batch, int64_t steps, Content& content) {
+absl::Status AddDoubleSteps(Trial& trial, const Batch& batch, int64_t steps, TensorFile& file) {
   RM_ASSIGN_OR_RETURN(DoubleSteps done,
                       StepInDouble(batch.model, trial.worker().replica().weights(), batch.inputs,
                                    batch.labels, *trial.workload().config().optimizer.sgd, steps));
   for (size_t i = 0; i < done.gradients.size(); ++i)
-    content.Add(kGradients + batch.model.parameters[i].name, std::move(done.gradients[i]));
+    file.Add(kGradients + batch.model.parameters[i].name, std::move(done.gradients[i]));
   Tensor losses({steps}, DType::kF64);
   std::ranges::copy(done.losses, losses.data<double>());
-  content.Add(kLosses, std::move(losses));
+  file.Add(kLosses, std::move(losses));
   return absl::OkStatus();
 }
 
@@ -132,15 +100,15 @@ absl::Status Dump(Options options) {
   RM_ASSIGN_OR_RETURN(const auto trial, Trial::Make(subject, batch, batch, options.kernels));
   const Workload& workload = trial->workload();
   RM_ASSIGN_OR_RETURN(const Batch first, FirstBatch(workload));
-  Content content;
-  content.Add("inputs", first.inputs.Clone());
-  content.Add("labels", first.labels.Clone());
-  AddParameters(workload.layout(), "weights/", trial->worker().replica().weights(), 1, content);
-  RM_RETURN_IF_ERROR(options.in_double ? AddDoubleSteps(*trial, first, options.dump_steps, content)
-                                       : AddSteps(*trial, options.dump_steps, content));
+  TensorFile file;
+  file.Add("inputs", first.inputs.Clone());
+  file.Add("labels", first.labels.Clone());
+  AddParameters(workload.layout(), "weights/", trial->worker().replica().weights(), 1, file);
+  RM_RETURN_IF_ERROR(options.in_double ? AddDoubleSteps(*trial, first, options.dump_steps, file)
+                                       : AddSteps(*trial, options.dump_steps, file));
   const training::v1alpha1::Sgd& sgd = *workload.config().optimizer.sgd;
-  return content.Write(options.dump, {{"learning_rate", fmt::format("{}", sgd.learning_rate)},
-                                      {"momentum", fmt::format("{}", sgd.momentum)}});
+  return file.Write(options.dump, {{"learning_rate", fmt::format("{}", sgd.learning_rate)},
+                                   {"momentum", fmt::format("{}", sgd.momentum)}});
 }
 
 }  // namespace ringmaster::train::bench
