@@ -77,7 +77,7 @@ TEST(GraphDumpTest, SaysInWhichOrderAndWhereAPlanRuns) {
   EXPECT_THAT(plan->text, HasSubstr("\n    %3 f32[4, 3] at 0 (48 bytes)\n"));
   EXPECT_THAT(plan->text, HasSubstr(" f32[] is output loss (4 bytes)\n"));
   EXPECT_THAT(plan->text, Not(HasSubstr("unused")));
-  EXPECT_THAT(plan->dot, HasSubstr(R"(fc\nlinear\nstep 0 by reference)"));
+  EXPECT_THAT(plan->dot, HasSubstr(R"(fc\nlinear\ntanh=1\nstep 0 by reference)"));
   EXPECT_THAT(plan->dot, HasSubstr(R"(flat\nreshape)"));
   EXPECT_THAT(plan->dot, Not(HasSubstr("unused")));
   EXPECT_THAT(LooseEnds(plan->dot), IsEmpty());
@@ -130,9 +130,9 @@ TEST(GraphDumpTest, ShowsWhatEachPassLeavesOfTheGraph) {
   }
   EXPECT_THAT(passes,
               ::testing::ElementsAre("FoldConstants", "Simplify", "MergeEqualNodes",
-                                     "DelayPoolGrads", "FuseRelu", "FuseGelu", "ChooseLayouts",
-                                     "FuseResidualGrad", "FuseReluGrad", "FuseConvNorm",
-                                     "FuseNormMaxPool", "KeepTaps", "FuseMaxPool"));
+                                     "DelayPoolGrads", "FuseRelu", "FuseActivation",
+                                     "ChooseLayouts", "FuseResidualGrad", "FuseReluGrad",
+                                     "FuseConvNorm", "FuseNormMaxPool", "KeepTaps", "FuseMaxPool"));
   EXPECT_THAT(with_scale, ::testing::ElementsAre("FoldConstants"));
   EXPECT_THAT(with_relu, ::testing::ElementsAre("FoldConstants", "Simplify", "MergeEqualNodes",
                                                 "DelayPoolGrads"));

@@ -224,6 +224,8 @@ TEST_F(InPlaceTest, EveryKernelThatMayWriteOverAnInputMakesTheSameBitsThere) {
                                              "binary_cross_entropy_grad",
                                              "conv2d_grad_input",
                                              "dropout",
+                                             "exact_gelu",
+                                             "exact_gelu_grad",
                                              "gelu",
                                              "gelu_grad",
                                              "layer_norm",
@@ -234,9 +236,15 @@ TEST_F(InPlaceTest, EveryKernelThatMayWriteOverAnInputMakesTheSameBitsThere) {
                                              "relu",
                                              "relu_grad",
                                              "scale",
+                                             "sigmoid",
+                                             "sigmoid_grad",
+                                             "silu",
+                                             "silu_grad",
                                              "softmax_cross_entropy",
                                              "softmax_cross_entropy_grad",
-                                             "squared_error_grad"}));
+                                             "squared_error_grad",
+                                             "tanh",
+                                             "tanh_grad"}));
 }
 
 }  // namespace

@@ -98,7 +98,8 @@ TEST_P(OpConformanceTest, SharedMemoryChangesNoBit) {
 }
 
 TEST_P(OpConformanceTest, PassesChangeNoBit) {
-  for (const Selection selection : {Selection::kReference, Selection::kFastest}) {
+  for (const Selection selection :
+       {Selection::kReference, Selection::kOneDnn, Selection::kFastest}) {
     CompiledCase with(GetParam(), DType::kF32, {.kernels = selection});
     CompiledCase without(GetParam(), DType::kF32, {.kernels = selection, .optimise = false});
     with.Run();
@@ -159,9 +160,9 @@ TEST(OpCoverageTest, TheMatrixUnitsKernelOfEachOpIsReachedByACase) {
       if (op.implementation.starts_with("vector/amx")) reached.insert(op.op);
     }
   }
-  EXPECT_THAT(reached,
-              ::testing::ElementsAre("conv2d", "conv2d_batch_norm", "conv2d_grad_input",
-                                     "conv2d_grad_weight", "linear", "linear_gelu", "matmul"));
+  EXPECT_THAT(reached, ::testing::ElementsAre("conv2d", "conv2d_batch_norm", "conv2d_grad_input",
+                                              "conv2d_grad_weight", "linear", "linear_activation",
+                                              "matmul"));
 }
 
 // These have the reference kernel alone: they copy or fill memory, at its speed, or compute a few

@@ -137,11 +137,12 @@ TEST_P(OpValuesTest, PoolingTakesTheLargestAndTheMeanWithPaddingCounted) {
 
 TEST_P(OpValuesTest, ActivationsHaveTheirKnownValues) {
   const auto y = Compute({{"x", {3}, {-1, 0, 2}}}, [](Graph& g, const auto& v) {
-    return std::vector{Relu(g, v[0]), Tanh(g, v[0]), Gelu(g, v[0])};
+    return std::vector{Relu(g, v[0]), Tanh(g, v[0]), Gelu(g, v[0]), Silu(g, v[0])};
   });
   ExpectNear(y[0], {0, 0, 2});
   ExpectNear(y[1], {std::tanh(-1.0), 0, std::tanh(2.0)});
   ExpectNear(y[2], {-0.158808, 0, 1.954598});  // PyTorch's gelu(approximate="tanh")
+  ExpectNear(y[3], {-1 / (1 + std::exp(1.0)), 0, 2 / (1 + std::exp(-2.0))});
 }
 
 TEST_P(OpValuesTest, BatchNormUsesTheBatchsBiasedVariancePerChannel) {

@@ -80,6 +80,21 @@ struct TanhGradBody {
   }
 };
 
+struct SiluBody {
+  template <typename T>
+  T operator()(T x) const {
+    return x * SigmoidBody()(x);
+  }
+};
+
+struct SiluGradBody {
+  template <typename T>
+  T operator()(T x, T dy) const {
+    const T s = SigmoidBody()(x);
+    return dy * (s + x * s * (T(1) - s));
+  }
+};
+
 // The tanh form of Hendrycks and Gimpel, "Gaussian error linear units" (2016).
 struct GeluBody {
   static constexpr double kRoot = 0.79788456080286535588;  // sqrt(2 / pi)

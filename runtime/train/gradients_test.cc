@@ -235,8 +235,8 @@ TEST_F(TimelineTest, ShowsThatBucketsAreSummedFromTheLastLayerToTheFirst) {
 }
 
 TEST_F(TimelineTest, ShowsThatBucketsAreSummedWhileBackwardGoesOn) {
-  // One shard a worker, whose convolutions keep backward busy long after the first bucket is ready:
-  // on a busy machine, too, the other thread gets to it before that.
+  // One shard a worker, whose convolutions keep backward busy long after the first bucket is ready,
+  // so that the other thread begins to sum it before backward ends, on a busy machine, too.
   job_.UseImages({.side = 48});
   job_.config.trainer.batch.shards = 2;
   Train(job_, 2);

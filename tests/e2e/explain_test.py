@@ -46,7 +46,7 @@ class ExplainGraphCommand(RunTest):
         self.assertIn("made/here", answer.stdout)
         text = {path.name: path.read_text() for path in (self.folder / "made/here").iterdir()}
         passes = [f"2.{place:02}-{name}" for place, name in enumerate(
-            ("FoldConstants", "Simplify", "MergeEqualNodes", "DelayPoolGrads", "FuseRelu", "FuseGelu", "ChooseLayouts", "FuseResidualGrad", "FuseReluGrad", "FuseConvNorm", "FuseNormMaxPool", "KeepTaps", "FuseMaxPool"), start=1)]
+            ("FoldConstants", "Simplify", "MergeEqualNodes", "DelayPoolGrads", "FuseRelu", "FuseActivation", "ChooseLayouts", "FuseResidualGrad", "FuseReluGrad", "FuseConvNorm", "FuseNormMaxPool", "KeepTaps", "FuseMaxPool"), start=1)]
         self.assertEqual(sorted(text), [stage + end for stage in ("1-model", "2-gradients", *passes, "3-plan", "4-evaluation") for end in (".dot", ".txt")])
         self.assertIn(": relu(", text["2.03-MergeEqualNodes.txt"])
         self.assertNotIn(": relu(", text["2.05-FuseRelu.txt"])

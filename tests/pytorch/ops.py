@@ -139,6 +139,7 @@ OPS = {
     "reshape": lambda node, x: x.reshape(node["shape"]),
     "scale": lambda node, x: x * node["factor"],
     "sigmoid": lambda node, x: torch.sigmoid(x),
+    "silu": lambda node, x: functional.silu(x),
     "slice": slice_of,
     "softmax": lambda node, x: functional.softmax(x, -1),
     "softmax_cross_entropy": cross_entropy,

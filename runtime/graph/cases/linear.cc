@@ -50,30 +50,15 @@ ValueId BatchMatMulB(CaseBuilder& b) {
 ValueId BatchMatMulBoth(CaseBuilder& b) {
   return BatchMatMul(b.graph(), b.Var({3, 5, 4}), b.Var({3, 6, 5}), true, true);
 }
-ValueId LinearThenRelu(CaseBuilder& b) {
-  return Relu(b.graph(), LinearPlain(b));
-}
-ValueId LinearWideThenRelu(CaseBuilder& b) {
-  return Relu(b.graph(), LinearWide(b));
-}
-ValueId LinearWithoutBiasThenRelu(CaseBuilder& b) {
-  return Relu(b.graph(), LinearWithoutBias(b));
-}
-ValueId LinearThenGelu(CaseBuilder& b) {
-  return Gelu(b.graph(), LinearPlain(b));
-}
-ValueId LinearWideThenGelu(CaseBuilder& b) {
-  return Gelu(b.graph(), LinearWide(b));
-}
-ValueId LinearWithoutBiasThenGelu(CaseBuilder& b) {
-  return Gelu(b.graph(), LinearWithoutBias(b));
+using ActivationFunction = ValueId (*)(Graph& g, ValueId x, std::string_view name);
+
+template <ValueId (*kLinear)(CaseBuilder& b), ActivationFunction kActivation>
+ValueId Then(CaseBuilder& b) {
+  return kActivation(b.graph(), kLinear(b), "");
 }
 // Enough for a matrix unit, forward and both gradients.
 ValueId LinearLarge(CaseBuilder& b) {
   return Linear(b.graph(), b.Var({130, 256}), b.Var({192, 256}), b.Var({192}));
-}
-ValueId LinearLargeThenGelu(CaseBuilder& b) {
-  return Gelu(b.graph(), LinearLarge(b));
 }
 ValueId MatMulLarge(CaseBuilder& b) {
   return MatMul(b.graph(), b.Var({160, 192}), b.Var({160, 224}), true, false);
@@ -98,14 +83,23 @@ std::vector<Case> LinearCases() {
       {"BatchMatMulTransposedA", BatchMatMulA},
       {"BatchMatMulTransposedB", BatchMatMulB},
       {"BatchMatMulTransposedBoth", BatchMatMulBoth},
-      {"LinearThenRelu", LinearThenRelu},
-      {"LinearWideThenRelu", LinearWideThenRelu},
-      {"LinearWithoutBiasThenRelu", LinearWithoutBiasThenRelu},
-      {"LinearThenGelu", LinearThenGelu},
-      {"LinearWideThenGelu", LinearWideThenGelu},
-      {"LinearWithoutBiasThenGelu", LinearWithoutBiasThenGelu},
+      {"LinearThenRelu", Then<LinearPlain, Relu>},
+      {"LinearWideThenRelu", Then<LinearWide, Relu>},
+      {"LinearWithoutBiasThenRelu", Then<LinearWithoutBias, Relu>},
+      {"LinearThenGelu", Then<LinearPlain, Gelu>},
+      {"LinearWideThenGelu", Then<LinearWide, Gelu>},
+      {"LinearWithoutBiasThenGelu", Then<LinearWithoutBias, Gelu>},
+      {"LinearThenExactGelu", Then<LinearPlain, ExactGelu>},
+      {"LinearWideThenExactGelu", Then<LinearWide, ExactGelu>},
+      {"LinearWithoutBiasThenSigmoid", Then<LinearWithoutBias, Sigmoid>},
+      {"LinearWideThenSigmoid", Then<LinearWide, Sigmoid>},
+      {"LinearThenSilu", Then<LinearPlain, Silu>},
+      {"LinearWideThenSilu", Then<LinearWide, Silu>},
+      {"LinearOfSequencesThenTanh", Then<LinearOfSequences, Tanh>},
+      {"LinearWideThenTanh", Then<LinearWide, Tanh>},
       {"LinearLarge", LinearLarge, true},
-      {"LinearLargeThenGelu", LinearLargeThenGelu, true},
+      {"LinearLargeThenGelu", Then<LinearLarge, Gelu>, true},
+      {"LinearLargeThenTanh", Then<LinearLarge, Tanh>, true},
       {"MatMulLarge", MatMulLarge, true},
   };
 }

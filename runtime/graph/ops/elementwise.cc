@@ -146,6 +146,11 @@ void SigmoidGradient(GradientContext& c) {
       0, c.graph().AddOne("sigmoid_grad", {}, {c.output(0), c.output_gradient(0)}, c.Name("x")));
 }
 
+void SiluGradient(GradientContext& c) {
+  c.SetGradient(0,
+                c.graph().AddOne("silu_grad", {}, {c.input(0), c.output_gradient(0)}, c.Name("x")));
+}
+
 void ScaleGradient(GradientContext& c) {
   c.SetGradient(0,
                 Scale(c.graph(), c.output_gradient(0), c.attributes().Real("factor"), c.Name("x")));
@@ -198,6 +203,8 @@ constinit const OpDefinition kTanh{"tanh", 1, InferSame, TanhGradient};
 constinit const OpDefinition kTanhGrad{"tanh_grad", 1, InferSamePair, nullptr};
 constinit const OpDefinition kSigmoid{"sigmoid", 1, InferSame, SigmoidGradient};
 constinit const OpDefinition kSigmoidGrad{"sigmoid_grad", 1, InferSamePair, nullptr};
+constinit const OpDefinition kSilu{"silu", 1, InferSame, SiluGradient};
+constinit const OpDefinition kSiluGrad{"silu_grad", 1, InferSamePair, nullptr};
 constinit const OpDefinition kScale{"scale", 1, InferSame, ScaleGradient};
 constinit const OpDefinition kDropout{.type = "dropout",
                                       .output_count = 1,
@@ -238,8 +245,7 @@ ValueId Sigmoid(Graph& g, ValueId x, std::string_view name) {
 }
 
 ValueId Silu(Graph& g, ValueId x, std::string_view name) {
-  const std::string gate = name.empty() ? "" : std::string(name) + ".gate";
-  return Multiply(g, x, Sigmoid(g, x, gate), name);
+  return g.AddOne("silu", {}, {x}, name);
 }
 
 ValueId Scale(Graph& g, ValueId x, double factor, std::string_view name) {

@@ -4,6 +4,7 @@
 #include "runtime/graph/ops.h"
 #include "runtime/graph/ops/definitions.h"
 #include "runtime/graph/ops/infer.h"
+#include "runtime/kernels/activation.h"
 
 namespace ringmaster::graph {
 namespace {
@@ -80,7 +81,8 @@ Specs InferBatchMatMul(const InferContext& context) {
   return std::vector{ValueSpec{Shape(dims), context.inputs[0].dtype}};
 }
 
-// With the attribute "relu", y is its positive part, as of convolutions.
+// With the attribute "relu", y is its positive part, as of convolutions; with the name of another
+// activation's op, that activation. Passes add these when gradients are there already.
 Specs InferLinear(const InferContext& context) {
   RM_RETURN_IF_ERROR(CheckReal(context, 2, 3));
   RM_RETURN_IF_ERROR(CheckRank(context, 1, 2, "weight"));
@@ -94,9 +96,12 @@ Specs InferLinear(const InferContext& context) {
   return std::vector{ValueSpec{WithLast(x, weight.dim(0)), context.inputs[0].dtype}};
 }
 
-// Outputs: GELU of the layer's result, and the result, which GELU's gradient reads. Made by
-// FuseGelu, when gradients are there already.
-Specs InferLinearGelu(const InferContext& context) {
+// Outputs: an activation of the layer's result, and the result, which the activation's gradient
+// reads. Made by FuseActivation, when gradients are there already.
+Specs InferLinearActivation(const InferContext& context) {
+  const auto activation = kernels::ActivationIn(context.attributes);
+  if (activation == kernels::Activation::kNone || activation == kernels::Activation::kRelu)
+    return Misfit("asks for no activation that leaves the result beside it");
   RM_ASSIGN_OR_RETURN(std::vector<ValueSpec> result, InferLinear(context));
   result.push_back(result[0]);
   return result;
@@ -130,7 +135,8 @@ constinit const OpDefinition kMatMul{"matmul", 1, InferMatMul, ProductGradient<M
 constinit const OpDefinition kBatchMatMul{"batch_matmul", 1, InferBatchMatMul,
                                           ProductGradient<BatchMatMul>};
 constinit const OpDefinition kLinear{"linear", 1, InferLinear, LinearGradient};
-constinit const OpDefinition kLinearGelu{"linear_gelu", 2, InferLinearGelu, nullptr};
+constinit const OpDefinition kLinearActivation{"linear_activation", 2, InferLinearActivation,
+                                               nullptr};
 constinit const OpDefinition kReshape{.type = "reshape",
                                       .output_count = 1,
                                       .infer = InferReshape,

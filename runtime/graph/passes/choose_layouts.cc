@@ -24,10 +24,11 @@ struct Images {
 };
 
 // Ops that make an element of those at its place, in whatever layout.
-constexpr std::array<std::string_view, 16> kElementwise = {
-    "add",          "divide",   "dropout", "exact_gelu", "exact_gelu_grad", "gelu",
-    "gelu_grad",    "multiply", "relu",    "relu_grad",  "scale",           "sigmoid",
-    "sigmoid_grad", "subtract", "tanh",    "tanh_grad"};
+constexpr std::array<std::string_view, 18> kElementwise = {
+    "add",      "divide",    "dropout",      "exact_gelu", "exact_gelu_grad",
+    "gelu",     "gelu_grad", "multiply",     "relu",       "relu_grad",
+    "scale",    "sigmoid",   "sigmoid_grad", "silu",       "silu_grad",
+    "subtract", "tanh",      "tanh_grad"};
 
 std::vector<size_t> FirstOnes(size_t count) {
   std::vector<size_t> all(count);

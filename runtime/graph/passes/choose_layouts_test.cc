@@ -70,8 +70,7 @@ INSTANTIATE_TEST_SUITE_P(
                       Between{"exact_gelu", [](Graph& g, ValueId x) { return ExactGelu(g, x); }},
                       Between{"tanh", [](Graph& g, ValueId x) { return Tanh(g, x); }},
                       Between{"sigmoid", [](Graph& g, ValueId x) { return Sigmoid(g, x); }},
-                      // Half of which is a sigmoid.
-                      Between{"sigmoid", [](Graph& g, ValueId x) { return Silu(g, x); }},
+                      Between{"silu", [](Graph& g, ValueId x) { return Silu(g, x); }},
                       Between{"dropout", [](Graph& g, ValueId x) { return Dropout(g, x, 0.25); }},
                       // So small that it would go in rows if its image did.
                       Between{

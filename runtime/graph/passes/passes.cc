@@ -16,7 +16,7 @@ Graph Optimise(const Graph& graph, const CompileOptions& options, const PassObse
     take("MergeEqualNodes", MergeEqualNodes(now));
     take("DelayPoolGrads", DelayPoolGrads(now));
     take("FuseRelu", FuseRelu(now));
-    take("FuseGelu", FuseGelu(now));
+    take("FuseActivation", FuseActivation(now));
   }
   if (options.kernels == kernels::Selection::kReference) return now;
   take("ChooseLayouts", ChooseLayouts(now, options.images, options.kernels));

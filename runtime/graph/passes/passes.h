@@ -51,11 +51,12 @@ Graph DelayPoolGrads(const Graph& graph);
 // Only where nobody else reads what lies between. Independent of kernels.
 Graph FuseRelu(const Graph& graph);
 
-// GELU of a linear layer's result while the result is in the cache:
-//   linear, gelu -> linear_gelu
-// Only where the result is read again, by GELU's gradient: else GELU takes its place, and no memory
-// of its own. Independent of kernels.
-Graph FuseGelu(const Graph& graph);
+// Another activation of a linear layer's result, of small products while it is in the cache:
+//   linear, tanh -> linear {tanh=1}, and the same of sigmoid, gelu, exact_gelu and silu,
+// or, where somebody else reads the result, as a GELU's or SiLU's gradient does:
+//   linear, gelu -> linear_activation {gelu=1}, which makes both.
+// Independent of kernels.
+Graph FuseActivation(const Graph& graph);
 
 // Keeps images in `layout`, in which convolutions are fastest, through chains of ops that take it,
 // with a "reorder" where one does not. Nothing changes where `layout` is row-major, and around

@@ -15,13 +15,14 @@
 #include "runtime/graph/op_definition.h"
 #include "runtime/graph/passes/rewriter.h"
 #include "runtime/graph/passes/uses.h"
+#include "runtime/kernels/activation.h"
 
 namespace ringmaster::graph {
 namespace {
 
 // Those that touch each of their elements a few times. (Not batch_norm_max_pool2d, which would look
 // for the statistics once more.)
-constexpr std::array<std::string_view, 31> kCheap = {
+constexpr std::array<std::string_view, 32> kCheap = {
     "adaptive_avg_pool2d",
     "adaptive_max_pool2d",
     "add",
@@ -37,7 +38,7 @@ constexpr std::array<std::string_view, 31> kCheap = {
     "exact_gelu",
     "gelu",
     "layer_norm",
-    "linear_gelu",  // of its results GELU alone
+    "linear_activation",  // of its results the activation alone
     "log_softmax",
     "max_over",
     "max_pool2d",
@@ -48,6 +49,7 @@ constexpr std::array<std::string_view, 31> kCheap = {
     "reorder",
     "scale",
     "sigmoid",
+    "silu",
     "slice",
     "softmax",
     "subtract",
@@ -120,9 +122,12 @@ class Schedule {
   };
 
   const Node& NodeOf(const Item& item) const { return graph_.node(item.node); }
+  // Whether the item computes only the activation of a linear_activation.
+  bool IsPart(const Item& item) const {
+    return NodeOf(item).op->type == "linear_activation" && item.op != "linear_activation";
+  }
   size_t ScratchOf(const Item& item) const {
-    const bool other = item.op == "gelu" && NodeOf(item).op->type == "linear_gelu";  // needs none
-    return other ? 0 : scratch_[static_cast<size_t>(item.node)];
+    return IsPart(item) ? 0 : scratch_[static_cast<size_t>(item.node)];
   }
   int32_t RootOf(int32_t value) const { return roots_[static_cast<size_t>(value)]; }
   const Life& LifeOf(int32_t value) const { return lives_[static_cast<size_t>(RootOf(value))]; }
@@ -145,9 +150,9 @@ class Schedule {
   Choice ChoiceFor(int32_t item) const;
   // Adds an item to the choice, after those that make what it reads and nobody holds any more.
   void AddAgain(int32_t item, Choice& choice) const;
-  // What runs in the item's place. A batch norm keeps its statistics, a linear layer what GELU is
-  // of.
-  static Item AgainOf(const Item& item);
+  // What runs in the item's place. A batch norm keeps its statistics, a linear layer what its
+  // activation is of.
+  Item AgainOf(const Item& item) const;
   void Apply(const Choice& choice);
   // What stands for `value`, when `now` says what stands for those that are made again: itself, or
   // another alias, made by an item that is added to `made`.
@@ -359,11 +364,11 @@ int32_t Schedule::Redirected(int32_t value, std::map<int32_t, int32_t>& now,
   return alias.outputs[0];
 }
 
-Schedule::Item Schedule::AgainOf(const Item& item) {
+Schedule::Item Schedule::AgainOf(const Item& item) const {
   Item again = item;
   again.again = true;
-  if (item.op == "linear_gelu") {
-    again.op = "gelu";
+  if (item.op == "linear_activation") {
+    again.op = kernels::OpOf(kernels::ActivationIn(NodeOf(item).attributes));
     again.inputs = {item.outputs[1]};
     again.outputs = {item.outputs[0]};
     return again;
@@ -423,11 +428,12 @@ Graph Schedule::ToGraph() const {
     const Node& node = NodeOf(item);
     std::vector<ValueId> inputs;
     for (const int32_t input : item.inputs) inputs.push_back(now[static_cast<size_t>(input)]);
-    const bool is_part = node.op->type == "linear_gelu" && item.op == "gelu";
-    const std::string again = fmt::format("again/{}{}", node.name, is_part ? ".gelu" : "");
+    const bool is_part = IsPart(item);
+    const std::string part = is_part ? fmt::format(".{}", item.op) : "";
     const std::vector<ValueId> outputs =
-        rewriter.to().Add(item.op, node.attributes, inputs, static_cast<int>(item.outputs.size()),
-                          item.again ? again : node.name);
+        rewriter.to().Add(item.op, is_part ? kernels::Attributes() : node.attributes, inputs,
+                          static_cast<int>(item.outputs.size()),
+                          item.again ? fmt::format("again/{}{}", node.name, part) : node.name);
     for (size_t i = 0; i < outputs.size(); ++i) {
       now[static_cast<size_t>(item.outputs[i])] = outputs[i];
       if (!item.again) rewriter.Map(node.outputs[i], outputs[i]);

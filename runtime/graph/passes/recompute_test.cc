@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numeric>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -24,13 +26,15 @@ using tensor::Tensor;
 
 constexpr int64_t kRows = 64;
 
-// Linear layers with a GELU and a dropout between them, and their gradients.
-void BuildLayers(Graph& g, int layers) {
+using ActivationFunction = ValueId (*)(Graph& g, ValueId x, std::string_view name);
+
+// Linear layers with an activation and a dropout between them, and their gradients.
+void BuildLayers(Graph& g, int layers, ActivationFunction activation = Gelu) {
   ValueId x = g.Input("x", {kRows, 32}, DType::kF32);
   for (int i = 0; i < layers; ++i) {
     const ValueId weight = g.Parameter(fmt::format("w{}", i), {32, 32}, DType::kF32);
     x = Linear(g, x, weight, ValueId{}, fmt::format("fc{}", i));
-    x = Reshape(g, Gelu(g, x, fmt::format("act{}", i)), {kRows, 4, 8});
+    x = Reshape(g, activation(g, x, fmt::format("act{}", i)), {kRows, 4, 8});
     x = Reshape(g, Dropout(g, x, 0.5, fmt::format("drop{}", i)), {kRows, 32});
   }
   const std::vector<ValueId> parameters = g.OfKind(ValueKind::kParameter);
@@ -185,12 +189,19 @@ TEST(RecomputeTest, IsTheLastOfThePassesInADumpWhereMemoryIsToBeSavedAlone) {
 }
 
 TEST(RecomputeTest, ProductsAreNeverComputedTwice) {
-  Graph g;
-  BuildLayers(g, 8);
-  const auto dump = DumpPlan(g, {.memory_budget = ArenaOf(g, {}) * 3 / 4});
-  ASSERT_TRUE(dump.ok()) << dump.status();
-  EXPECT_THAT(dump->text, ::testing::ContainsRegex("again/fc[0-9].gelu: gelu by"));
-  EXPECT_THAT(dump->text, ::testing::Not(::testing::ContainsRegex("again/[^ ]*: (linear|matmul)")));
+  for (const auto& [op, activation] : {std::pair<std::string, ActivationFunction>{"gelu", Gelu},
+                                       {"exact_gelu", ExactGelu},
+                                       {"silu", Silu}}) {
+    Graph g;
+    BuildLayers(g, 8, activation);
+    const CompileOptions saving{.memory_budget = ArenaOf(g, {}) * 3 / 4};
+    const auto dump = DumpPlan(g, saving);
+    ASSERT_TRUE(dump.ok()) << dump.status();
+    EXPECT_THAT(dump->text, ::testing::ContainsRegex("again/fc[0-9]." + op + ": " + op + " by"));
+    EXPECT_THAT(dump->text,
+                ::testing::Not(::testing::ContainsRegex("again/[^ ]*: (linear|matmul)")));
+    EXPECT_EQ(OutputsOf(g, saving), OutputsOf(g, {})) << op;
+  }
 }
 
 // Three convolutions with a ReLU behind each, of which the first sees three channels and the others

@@ -1,3 +1,4 @@
+#include "runtime/kernels/onednn/eltwise.h"
 #include "runtime/kernels/onednn/onednn.h"
 #include "runtime/kernels/onednn/program.h"
 
@@ -84,19 +85,16 @@ std::unique_ptr<Primitive> BatchMatMul(const NodeSpec& node) {
 std::unique_ptr<Primitive> Linear(const NodeSpec& node) {
   return Build(node, [&](Program& p) {
     const int dst = AddLinear(p, node, 0);
-    if (node.attributes.Int("relu") != 0) p.KeepPositive(dst);
+    AddActivation(p, ActivationIn(node.attributes), dst, dst,
+                  Operand(node.outputs[0].shape, false));
   });
 }
 
-std::unique_ptr<Primitive> LinearGelu(const NodeSpec& node) {
+std::unique_ptr<Primitive> LinearActivation(const NodeSpec& node) {
   return Build(node, [&](Program& p) {
-    const int src = AddLinear(p, node, 1);
-    using Forward = dnnl::eltwise_forward;
     const auto y = Operand(node.outputs[0].shape, false);
-    const Forward::primitive_desc pd(Forward::desc(dnnl::prop_kind::forward_training,
-                                                   dnnl::algorithm::eltwise_gelu_tanh, y, 0.f, 0.f),
-                                     UserScratchpad(), CpuEngine());
-    p.Compute<Forward>(pd, {{DNNL_ARG_SRC, src}, {DNNL_ARG_DST, p.Output(0, y)}});
+    const int src = AddLinear(p, node, 1);
+    AddActivation(p, ActivationIn(node.attributes), src, p.Output(0, y), y);
   });
 }
 

@@ -75,6 +75,10 @@ using SigmoidKernel = UnaryKernel<T, SigmoidBody>;
 template <typename T>
 using SigmoidGradKernel = BinaryKernel<T, SigmoidGradBody>;
 template <typename T>
+using SiluKernel = UnaryKernel<T, SiluBody>;
+template <typename T>
+using SiluGradKernel = BinaryKernel<T, SiluGradBody>;
+template <typename T>
 using TanhKernel = UnaryKernel<T, TanhBody>;
 template <typename T>
 using TanhGradKernel = BinaryKernel<T, TanhGradBody>;
@@ -304,6 +308,12 @@ std::unique_ptr<Primitive> SigmoidGrad(const NodeSpec& node) {
 }
 std::unique_ptr<Primitive> Subtract(const NodeSpec& node) {
   return MakeReal<SubtractKernel>(node);
+}
+std::unique_ptr<Primitive> Silu(const NodeSpec& node) {
+  return MakeReal<SiluKernel>(node);
+}
+std::unique_ptr<Primitive> SiluGrad(const NodeSpec& node) {
+  return MakeReal<SiluGradKernel>(node);
 }
 std::unique_ptr<Primitive> Tanh(const NodeSpec& node) {
   return MakeReal<TanhKernel>(node);

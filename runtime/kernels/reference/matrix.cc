@@ -1,3 +1,4 @@
+#include "runtime/kernels/activation.h"
 #include "runtime/kernels/elementwise.h"
 #include "runtime/kernels/reference/common.h"
 #include "runtime/kernels/reference/reference.h"
@@ -9,13 +10,32 @@ struct Strides {
   int64_t row, column;
 };
 
-// The product of an m x k and a k x n matrix, each given by strides, plus a row that may be null;
-// with `relu` its positive part.
+template <typename T>
+T Activated(Activation activation, T x) {
+  switch (activation) {
+    case Activation::kNone:
+      return x;
+    case Activation::kRelu:
+      return ReluBody()(x);
+    case Activation::kGelu:
+      return GeluBody()(x);
+    case Activation::kExactGelu:
+      return ExactGeluBody()(x);
+    case Activation::kSigmoid:
+      return SigmoidBody()(x);
+    case Activation::kSilu:
+      return SiluBody()(x);
+    case Activation::kTanh:
+      return TanhBody()(x);
+  }
+  return x;
+}
+
+// The product of an m x k and a k x n matrix, each given by strides, plus a row that may be null.
 template <typename T>
 struct Product {
   int64_t m, k, n;
   Strides a, b;
-  bool relu = false;
 
   void Run(const T* x, const T* w, const T* bias, T* y) const {
     ParallelFor(m, k * n, [&](int64_t i) {
@@ -25,8 +45,7 @@ struct Product {
         for (int64_t p = 0; p < k; ++p) {
           sum += static_cast<double>(from_x[p * a.column]) * static_cast<double>(from_w[p * b.row]);
         }
-        const T result = static_cast<T>(sum);
-        y[i * n + j] = relu ? ReluBody()(result) : result;
+        y[i * n + j] = static_cast<T>(sum);
       }
     });
   }
@@ -85,46 +104,35 @@ class BatchMatMulKernel : public ReferencePrimitive {
   Product<T> product_;
 };
 
-template <typename T>
-class LinearKernel : public ReferencePrimitive {
+// The layer's result is output kResult of the node; its activation, if it has one, is output 0, and
+// takes the result's place where the two are one.
+template <typename T, size_t kResult>
+class LinearResultKernel : public ReferencePrimitive {
  public:
-  explicit LinearKernel(const NodeSpec& node) : has_bias_(node.inputs.size() == 3) {
+  explicit LinearResultKernel(const NodeSpec& node)
+      : has_bias_(node.inputs.size() == 3), activation_(ActivationIn(node.attributes)) {
     const Shape &x = InShape(node, 0), &weight = InShape(node, 1);
-    product_ = {.m = Rows(x),
-                .k = x.dim(-1),
-                .n = weight.dim(0),
-                .a = {x.dim(-1), 1},
-                .b = {1, x.dim(-1)},
-                .relu = node.attributes.Int("relu") != 0};
+    product_ = {
+        .m = Rows(x), .k = x.dim(-1), .n = weight.dim(0), .a = {x.dim(-1), 1}, .b = {1, x.dim(-1)}};
   }
-  void Run(const Arguments& a) override { RunInto(a, a.out<T>(0)); }
-
- protected:
-  void RunInto(const Arguments& a, T* y) const {
-    product_.Run(a.in<T>(0), a.in<T>(1), has_bias_ ? a.in<T>(2) : nullptr, y);
+  void Run(const Arguments& a) override {
+    T *result = a.out<T>(kResult), *y = a.out<T>(0);
+    product_.Run(a.in<T>(0), a.in<T>(1), has_bias_ ? a.in<T>(2) : nullptr, result);
+    if (activation_ == Activation::kNone) return;
+    ParallelFor(product_.m * product_.n, 1,
+                [&](int64_t i) { y[i] = Activated(activation_, result[i]); });
   }
 
  private:
   Product<T> product_;
   bool has_bias_;
+  Activation activation_;
 };
 
-// GELU of a linear layer, and what it is of.
 template <typename T>
-class LinearGeluKernel : public LinearKernel<T> {
- public:
-  explicit LinearGeluKernel(const NodeSpec& node)
-      : LinearKernel<T>(node), n_(OutShape(node, 0).elements()) {}
-  void Run(const Arguments& a) override {
-    const T* x = a.out<T>(1);
-    T* y = a.out<T>(0);
-    this->RunInto(a, a.out<T>(1));
-    ParallelFor(n_, 1, [&](int64_t i) { y[i] = GeluBody()(x[i]); });
-  }
-
- private:
-  int64_t n_;
-};
+using LinearKernel = LinearResultKernel<T, 0>;
+template <typename T>
+using LinearActivationKernel = LinearResultKernel<T, 1>;
 
 }  // namespace
 
@@ -137,8 +145,8 @@ std::unique_ptr<Primitive> MatMul(const NodeSpec& node) {
 std::unique_ptr<Primitive> Linear(const NodeSpec& node) {
   return MakeReal<LinearKernel>(node);
 }
-std::unique_ptr<Primitive> LinearGelu(const NodeSpec& node) {
-  return MakeReal<LinearGeluKernel>(node);
+std::unique_ptr<Primitive> LinearActivation(const NodeSpec& node) {
+  return MakeReal<LinearActivationKernel>(node);
 }
 
 }  // namespace ringmaster::kernels::reference

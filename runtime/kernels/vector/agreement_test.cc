@@ -2,6 +2,7 @@
 // more than one chunk, of labels that are none, and of infinities and what is no number.
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <memory>
 #include <ostream>
@@ -106,6 +107,16 @@ const std::vector<AgreementNode>& Nodes() {
       {"SquaredErrorOfMany", "squared_error", {F32(many), F32(many)}, {F32(scalar)}},
       {"SquaredErrorGrad", "squared_error_grad", {F32(rows), F32(rows), F32(scalar)}, {F32(rows)}},
       {"Scale", "scale", {F32(rows)}, {F32(rows)}, 0, {{"factor", -1.75}}},
+      {"ExactGelu", "exact_gelu", {F32(many)}, {F32(many)}},
+      {"ExactGeluGrad", "exact_gelu_grad", {F32(rows), F32(rows)}, {F32(rows)}},
+      {"Gelu", "gelu", {F32(many)}, {F32(many)}},
+      {"GeluGrad", "gelu_grad", {F32(rows), F32(rows)}, {F32(rows)}},
+      {"Sigmoid", "sigmoid", {F32(many)}, {F32(many)}},
+      {"SigmoidGrad", "sigmoid_grad", {F32(rows), F32(rows)}, {F32(rows)}},
+      {"Silu", "silu", {F32(many)}, {F32(many)}},
+      {"SiluGrad", "silu_grad", {F32(rows), F32(rows)}, {F32(rows)}},
+      {"Tanh", "tanh", {F32(many)}, {F32(many)}},
+      {"TanhGrad", "tanh_grad", {F32(rows), F32(rows)}, {F32(rows)}},
       FixedNormGrad("FixedNormGrad", false),
       FixedNormGrad("FixedNormGradOfRelu", true),
   };
@@ -297,6 +308,41 @@ TEST_P(NarrowAgreementTest, ResultsAreTheReferencesOfInfinitiesAndWhatIsNoNumber
       ExpectTheReferences("input " + std::to_string(input) + ": " + std::to_string(value));
       place = before;
     }
+  }
+}
+
+class ActivationWidthsTest : public ::testing::TestWithParam<const char*> {};
+
+INSTANTIATE_TEST_SUITE_P(Activations, ActivationWidthsTest,
+                         ::testing::Values("exact_gelu", "gelu", "sigmoid", "silu", "tanh"),
+                         [](const auto& info) { return std::string(info.param); });
+
+// Whole vectors of both, and what is left behind each.
+TEST_P(ActivationWidthsTest, SixteenFloatsAtATimeHaveTheBitsOfEight) {
+  if (!UseWideTiles(true)) GTEST_SKIP() << "there are no vectors of sixteen floats";
+  const ValueSpec row = F32({16 * 3 + 8 + 5});
+  tensor::RandomStream stream({.seed = 3});
+  const auto draw = [&] {
+    std::vector<float> values(static_cast<size_t>(row.shape.elements()));
+    for (float& v : values) v = 24 * (tensor::ToUniform(stream.Next()) - 0.5F);
+    return values;
+  };
+  const std::vector<float> x = draw(), dy = draw();
+  for (const bool grad : {false, true}) {
+    const auto run = [&](bool wide) {
+      UseWideTiles(wide);
+      const std::vector<ValueSpec> inputs(grad ? 2 : 1, row);
+      std::vector<float> y(x.size());
+      const void* from[] = {x.data(), dy.data()};
+      void* to = y.data();
+      Prepare({std::string(GetParam()) + (grad ? "_grad" : ""), {}, inputs, {&row, 1}},
+              Selection::kFastest)
+          ->Run({from, &to, nullptr, nullptr});
+      return y;
+    };
+    const std::vector<float> eight = run(false), sixteen = run(true);
+    EXPECT_EQ(std::memcmp(eight.data(), sixteen.data(), eight.size() * sizeof(float)), 0)
+        << (grad ? "of the gradient" : "of the activation");
   }
 }
 

@@ -56,7 +56,7 @@ TEST_P(BlocksTest, HaveTheBitsOfRows) {
 std::vector<Node> Elementwise() {
   const Shape image{3, 32, 5, 7};
   std::vector<Node> nodes;
-  for (const char* op : {"exact_gelu", "gelu", "relu", "sigmoid", "tanh"}) {
+  for (const char* op : {"exact_gelu", "gelu", "relu", "sigmoid", "silu", "tanh"}) {
     nodes.push_back(ImageNode(op, {image}, image));
     nodes.push_back(ImageNode(std::string(op) + "_grad", {image, image}, image));
   }

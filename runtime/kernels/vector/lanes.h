@@ -5,6 +5,7 @@
 #define RINGMASTER_RUNTIME_KERNELS_VECTOR_LANES_H_
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <immintrin.h>
 #include <limits>
@@ -145,24 +146,27 @@ inline __m256 PositivePart(__m256 v) {
   return _mm256_and_ps(_mm256_cmp_ps(v, _mm256_setzero_ps(), _CMP_NLE_UQ), v);
 }
 
+inline constexpr float kExpLeast = -87.33654F, kExpMost = 88.37F, kExpPerTwo = 1.44269504088896341F;
+// ln 2 as the sum of two.
+inline constexpr float kTwoHigh = 0.693359375F, kTwoLow = -2.12194440e-4F;
+inline constexpr std::array kExpPolynomial = {1.9875691500e-4F, 1.3981999507e-3F, 8.3334519073e-3F,
+                                              4.1665795894e-2F, 1.6666665459e-1F, 5.0000001201e-1F};
+
 // e^x. Cody and Waite's reduction by ln 2 in two parts and the polynomial of Cephes (Moshier:
 // "Methods and programs for mathematical functions", 1989; single/expf.c); the result is off by
 // less than 1e-7 of itself. 0 where it would be less than the smallest normal number; for x beyond
 // 88.37 that number's own; what is no number stays so.
 inline __m256 Exp(__m256 x) {
-  const __m256 least = _mm256_set1_ps(-87.33654F);
+  const __m256 least = _mm256_set1_ps(kExpLeast);
   // The order of the operands lets pass what is no number.
-  const __m256 kept = _mm256_max_ps(least, _mm256_min_ps(_mm256_set1_ps(88.37F), x));
-  const __m256 whole = _mm256_round_ps(_mm256_mul_ps(kept, _mm256_set1_ps(1.44269504088896341F)),
+  const __m256 kept = _mm256_max_ps(least, _mm256_min_ps(_mm256_set1_ps(kExpMost), x));
+  const __m256 whole = _mm256_round_ps(_mm256_mul_ps(kept, _mm256_set1_ps(kExpPerTwo)),
                                        _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
-  __m256 r = _mm256_fnmadd_ps(whole, _mm256_set1_ps(0.693359375F), kept);
-  r = _mm256_fnmadd_ps(whole, _mm256_set1_ps(-2.12194440e-4F), r);
-  __m256 p = _mm256_set1_ps(1.9875691500e-4F);
-  p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(1.3981999507e-3F));
-  p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(8.3334519073e-3F));
-  p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(4.1665795894e-2F));
-  p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(1.6666665459e-1F));
-  p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(5.0000001201e-1F));
+  __m256 r = _mm256_fnmadd_ps(whole, _mm256_set1_ps(kTwoHigh), kept);
+  r = _mm256_fnmadd_ps(whole, _mm256_set1_ps(kTwoLow), r);
+  __m256 p = _mm256_set1_ps(kExpPolynomial[0]);
+  for (size_t i = 1; i < kExpPolynomial.size(); ++i)
+    p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(kExpPolynomial[i]));
   p = _mm256_fmadd_ps(p, _mm256_mul_ps(r, r), r);
   p = _mm256_add_ps(p, _mm256_set1_ps(1.0F));
   constexpr int kMantissa = 23, kBias = 127;

@@ -18,22 +18,26 @@ int64_t Rows(const tensor::Shape& shape) {
   return shape.Product(0, shape.rank() - 1);
 }
 
+// A linear layer's result is output `result` of the node; its activation, if it has one, is output
+// 0, and takes the result's place where the two are one.
 class MatrixKernel : public VectorPrimitive {
  public:
-  MatrixKernel(const Product& product, bool has_bias) : product_(product), has_bias_(has_bias) {}
+  MatrixKernel(const Product& product, bool has_bias, Activation activation = Activation::kNone,
+               size_t result = 0)
+      : product_(product), has_bias_(has_bias), activation_(activation), result_(result) {}
 
   size_t scratch_bytes() const override { return product_.scratch_bytes(); }
-  void Run(const Arguments& a) override { RunInto(a, a.out<float>(0), nullptr); }
-
- protected:
-  void RunInto(const Arguments& a, float* y, float* gelu) const {
-    product_.Run(a.in<float>(0), a.in<float>(1), has_bias_ ? a.in<float>(2) : nullptr, y,
-                 static_cast<float*>(a.scratch), gelu);
+  void Run(const Arguments& a) override {
+    product_.Run(a.in<float>(0), a.in<float>(1), has_bias_ ? a.in<float>(2) : nullptr,
+                 a.out<float>(result_), static_cast<float*>(a.scratch),
+                 {activation_, a.out<float>(0)});
   }
 
  private:
   const Product product_;
   const bool has_bias_;
+  const Activation activation_;
+  const size_t result_;
 };
 
 // A product that outgrows the caches.
@@ -52,30 +56,25 @@ class BlockedKernel : public VectorPrimitive {
   const bool has_bias_;
 };
 
-// A linear layer whose every task takes GELU of the columns that it has just made.
-class LinearGeluKernel : public MatrixKernel {
+// A linear layer with an activation of a product whose kernel gives nothing away before its end, or
+// not to all threads.
+class LinearThenActivation : public Primitive {
  public:
-  LinearGeluKernel(const Product& product, bool has_bias) : MatrixKernel(product, has_bias) {}
-
-  void Run(const Arguments& a) override { RunInto(a, a.out<float>(1), a.out<float>(0)); }
-};
-
-// A linear layer with GELU of a larger product, whose kernel gives nothing away before its end.
-class LinearThenGelu : public Primitive {
- public:
-  LinearThenGelu(std::unique_ptr<Primitive> linear, std::unique_ptr<Primitive> gelu)
-      : linear_(std::move(linear)), gelu_(std::move(gelu)) {}
+  LinearThenActivation(std::unique_ptr<Primitive> linear, std::unique_ptr<Primitive> activation,
+                       size_t result)
+      : linear_(std::move(linear)), activation_(std::move(activation)), result_(result) {}
 
   size_t scratch_bytes() const override { return linear_->scratch_bytes(); }
-  std::string name() const override { return linear_->name() + "+" + gelu_->name(); }
+  std::string name() const override { return linear_->name() + "+" + activation_->name(); }
   void Run(const Arguments& a) override {
-    linear_->Run({a.inputs, a.outputs + 1, a.scratch, a.context});
-    const void* const result[] = {a.outputs[1]};
-    gelu_->Run({result, a.outputs, nullptr, a.context});
+    linear_->Run({a.inputs, a.outputs + result_, a.scratch, a.context});
+    const void* const made[] = {a.outputs[result_]};
+    activation_->Run({made, a.outputs, nullptr, a.context});
   }
 
  private:
-  const std::unique_ptr<Primitive> linear_, gelu_;
+  const std::unique_ptr<Primitive> linear_, activation_;
+  const size_t result_;
 };
 
 bool IsSmall(const Product& product) {
@@ -165,28 +164,46 @@ class MatricesKernel : public VectorPrimitive {
 
 Product LinearProduct(const NodeSpec& node) {
   const tensor::Shape &x = node.inputs[0].shape, &weight = node.inputs[1].shape;
-  return {.m = Rows(x),
-          .k = x.dim(-1),
-          .n = weight.dim(0),
-          .a = {x.dim(-1), 1},
-          .b = {1, x.dim(-1)},
-          .relu = node.attributes.Int("relu") != 0};
+  return {
+      .m = Rows(x), .k = x.dim(-1), .n = weight.dim(0), .a = {x.dim(-1), 1}, .b = {1, x.dim(-1)}};
+}
+
+// Elements of which it matters that all threads take their share.
+constexpr int64_t kForAllThreads = 8192;
+
+// Threads share a product by panels of columns, of which there may be fewer than threads.
+bool KeepsThreadsBusy(const Product& product) {
+  return product.n >= device::ThreadCount() * kTileColumns ||
+         product.m * product.n < kForAllThreads;
+}
+
+// Of the layer's result, which is output `result`.
+std::unique_ptr<Primitive> LinearWith(Activation activation, const NodeSpec& node, size_t result) {
+  if (!Fits(node)) return nullptr;
+  const Product product = LinearProduct(node);
+  if (IsSmall(product) && KeepsThreadsBusy(product))
+    return std::make_unique<MatrixKernel>(product, node.inputs.size() == 3, activation, result);
+  const std::string_view op = OpOf(activation);
+  const auto y = node.outputs.first(1);
+  return std::make_unique<LinearThenActivation>(
+      Prepare({"linear", node.attributes.With(op, int64_t{0}), node.inputs, y},
+              Selection::kFastest),
+      Prepare({op, {}, y, y}, Selection::kFastest), result);
 }
 
 }  // namespace
 
 std::unique_ptr<Primitive> Linear(const NodeSpec& node) {
-  return Make(node, LinearProduct(node), node.inputs.size() == 3);
+  const Activation activation = ActivationIn(node.attributes);
+  const bool relu = activation == Activation::kRelu;
+  if (activation != Activation::kNone && !relu) return LinearWith(activation, node, 0);
+  Product product = LinearProduct(node);
+  product.relu = relu;
+  return Make(node, product, node.inputs.size() == 3);
 }
 
-std::unique_ptr<Primitive> LinearGelu(const NodeSpec& node) {
-  if (!Fits(node)) return nullptr;
-  const Product product = LinearProduct(node);
-  if (IsSmall(product)) return std::make_unique<LinearGeluKernel>(product, node.inputs.size() == 3);
-  const auto result = node.outputs.first(1);
-  return std::make_unique<LinearThenGelu>(
-      Prepare({"linear", node.attributes, node.inputs, result}, Selection::kFastest),
-      Gelu({"gelu", {}, result, result}));
+std::unique_ptr<Primitive> LinearActivation(const NodeSpec& node) {
+  return LinearWith(ActivationIn(node.attributes), node, 1);
 }
 
 std::unique_ptr<Primitive> MatMul(const NodeSpec& node) {

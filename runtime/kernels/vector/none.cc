@@ -90,6 +90,12 @@ std::unique_ptr<Primitive> Dropout(const NodeSpec&) {
 std::unique_ptr<Primitive> EmbeddingGrad(const NodeSpec&) {
   return nullptr;
 }
+std::unique_ptr<Primitive> ExactGelu(const NodeSpec&) {
+  return nullptr;
+}
+std::unique_ptr<Primitive> ExactGeluGrad(const NodeSpec&) {
+  return nullptr;
+}
 std::unique_ptr<Primitive> Gelu(const NodeSpec&) {
   return nullptr;
 }
@@ -105,7 +111,7 @@ std::unique_ptr<Primitive> LayerNormGrad(const NodeSpec&) {
 std::unique_ptr<Primitive> Linear(const NodeSpec&) {
   return nullptr;
 }
-std::unique_ptr<Primitive> LinearGelu(const NodeSpec&) {
+std::unique_ptr<Primitive> LinearActivation(const NodeSpec&) {
   return nullptr;
 }
 std::unique_ptr<Primitive> LogSoftmax(const NodeSpec&) {
@@ -150,6 +156,18 @@ std::unique_ptr<Primitive> ReluGrad(const NodeSpec&) {
 std::unique_ptr<Primitive> Scale(const NodeSpec&) {
   return nullptr;
 }
+std::unique_ptr<Primitive> Sigmoid(const NodeSpec&) {
+  return nullptr;
+}
+std::unique_ptr<Primitive> SigmoidGrad(const NodeSpec&) {
+  return nullptr;
+}
+std::unique_ptr<Primitive> Silu(const NodeSpec&) {
+  return nullptr;
+}
+std::unique_ptr<Primitive> SiluGrad(const NodeSpec&) {
+  return nullptr;
+}
 std::unique_ptr<Primitive> SoftmaxCrossEntropy(const NodeSpec&) {
   return nullptr;
 }
@@ -166,6 +184,12 @@ std::unique_ptr<Primitive> Subtract(const NodeSpec&) {
   return nullptr;
 }
 std::unique_ptr<Primitive> SumTo(const NodeSpec&) {
+  return nullptr;
+}
+std::unique_ptr<Primitive> Tanh(const NodeSpec&) {
+  return nullptr;
+}
+std::unique_ptr<Primitive> TanhGrad(const NodeSpec&) {
   return nullptr;
 }
 

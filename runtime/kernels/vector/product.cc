@@ -9,7 +9,7 @@
 #include "runtime/device/parallel.h"
 #include "runtime/device/vectors.h"
 #include "runtime/kernels/transpose.h"
-#include "runtime/kernels/vector/gelu.h"
+#include "runtime/kernels/vector/activations.h"
 #include "runtime/kernels/vector/lanes.h"
 #include "runtime/kernels/vector/tile_row.h"
 
@@ -281,15 +281,6 @@ void RunNarrowPanel(const Product& p, int64_t columns, const float* x, const flo
   });
 }
 
-// Of `count` columns of a dense m x n matrix.
-void GeluOfColumns(int64_t m, int64_t n, int64_t first, int64_t count, const float* x, float* y) {
-  for (int64_t place = first; place < m * n; place += n) {
-    ForLanes(count, [&](auto lanes, int64_t i) {
-      lanes.Store(y + place + i, GeluOf(lanes.Load(x + place + i)));
-    });
-  }
-}
-
 }  // namespace
 
 bool UseWideTiles(bool wide) {
@@ -340,15 +331,17 @@ size_t Product::scratch_bytes() const {
 }
 
 void Product::Run(const float* x, const float* w, const float* bias, float* y, float* scratch,
-                  float* gelu) const {
+                  const Afterwards& afterwards) const {
   const int64_t together = panels() >= 2 * device::ThreadCount() ? 2 : 1;
-  // A tile's step does about as much as touching four elements.
-  device::ParallelFor((panels() + together - 1) / together, (together * m * k + 3) / 4,
-                      [&](int64_t i) {
+  // A tile's step does about as much as touching four elements, an activation as touching eight.
+  const int64_t activated = afterwards.activation == Activation::kNone ? 0 : 8 * kColumns;
+  device::ParallelFor((panels() + together - 1) / together,
+                      together * m * ((k + 3) / 4 + activated), [&](int64_t i) {
                         const int64_t first = i * together * kColumns, count = together * kColumns;
                         RunColumns(first, count, x, w, bias, y, scratch);
-                        if (gelu != nullptr)
-                          GeluOfColumns(m, n, first, std::min(count, n - first), y, gelu);
+                        if (afterwards.activation == Activation::kNone) return;
+                        Activate(afterwards.activation, {m, std::min(count, n - first), n},
+                                 y + first, afterwards.to + first);
                       });
 }
 

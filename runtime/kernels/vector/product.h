@@ -8,6 +8,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "runtime/kernels/activation.h"
+
 namespace ringmaster::kernels::vector {
 
 // How far apart the elements of neighbouring rows and columns are.
@@ -25,6 +27,13 @@ struct PanelRange {
   int64_t b_step = 0, y_step = 0;
 };
 
+// What each task makes of the columns of the result that it has just made, while they are in the
+// cache: the activation of each element, in a matrix as dense as the result, or in its place.
+struct Afterwards {
+  Activation activation = Activation::kNone;
+  float* to = nullptr;
+};
+
 // C = A B, plus a row added to every row of the result; with `relu` its positive part, where what
 // is no number stays. A is m x k, B is k x n, C is m x n and dense. Each element of C is a sum over
 // k in order, the row's element added last.
@@ -37,10 +46,9 @@ struct Product {
 
   // Memory for Run: columns of B, side by side.
   size_t scratch_bytes() const;
-  // `bias` may be null. `gelu` may be null, or where GELU of the result goes, as dense as it. Uses
-  // the process's threads where that pays.
+  // `bias` may be null. Uses the process's threads where that pays.
   void Run(const float* x, const float* w, const float* bias, float* y, float* scratch,
-           float* gelu = nullptr) const;
+           const Afterwards& afterwards = {}) const;
   // The same on the calling thread alone, for those that share work among threads themselves.
   void RunAlone(const float* x, const float* w, const float* bias, float* y, float* scratch) const;
 

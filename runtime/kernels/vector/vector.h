@@ -43,12 +43,14 @@ std::unique_ptr<Primitive> Conv2dMaxPool2dGradWeight(const NodeSpec& node);
 std::unique_ptr<Primitive> Divide(const NodeSpec& node);
 std::unique_ptr<Primitive> Dropout(const NodeSpec& node);
 std::unique_ptr<Primitive> EmbeddingGrad(const NodeSpec& node);
+std::unique_ptr<Primitive> ExactGelu(const NodeSpec& node);
+std::unique_ptr<Primitive> ExactGeluGrad(const NodeSpec& node);
 std::unique_ptr<Primitive> Gelu(const NodeSpec& node);
 std::unique_ptr<Primitive> GeluGrad(const NodeSpec& node);
 std::unique_ptr<Primitive> LayerNorm(const NodeSpec& node);
 std::unique_ptr<Primitive> LayerNormGrad(const NodeSpec& node);
 std::unique_ptr<Primitive> Linear(const NodeSpec& node);
-std::unique_ptr<Primitive> LinearGelu(const NodeSpec& node);
+std::unique_ptr<Primitive> LinearActivation(const NodeSpec& node);
 std::unique_ptr<Primitive> LogSoftmax(const NodeSpec& node);
 std::unique_ptr<Primitive> LogSoftmaxGrad(const NodeSpec& node);
 std::unique_ptr<Primitive> MatMul(const NodeSpec& node);
@@ -63,12 +65,18 @@ std::unique_ptr<Primitive> Nll(const NodeSpec& node);
 std::unique_ptr<Primitive> Relu(const NodeSpec& node);
 std::unique_ptr<Primitive> ReluGrad(const NodeSpec& node);
 std::unique_ptr<Primitive> Scale(const NodeSpec& node);
+std::unique_ptr<Primitive> Sigmoid(const NodeSpec& node);
+std::unique_ptr<Primitive> SigmoidGrad(const NodeSpec& node);
+std::unique_ptr<Primitive> Silu(const NodeSpec& node);
+std::unique_ptr<Primitive> SiluGrad(const NodeSpec& node);
 std::unique_ptr<Primitive> SoftmaxCrossEntropy(const NodeSpec& node);
 std::unique_ptr<Primitive> SoftmaxCrossEntropyGrad(const NodeSpec& node);
 std::unique_ptr<Primitive> SquaredError(const NodeSpec& node);
 std::unique_ptr<Primitive> SquaredErrorGrad(const NodeSpec& node);
 std::unique_ptr<Primitive> Subtract(const NodeSpec& node);
 std::unique_ptr<Primitive> SumTo(const NodeSpec& node);
+std::unique_ptr<Primitive> Tanh(const NodeSpec& node);
+std::unique_ptr<Primitive> TanhGrad(const NodeSpec& node);
 
 }  // namespace ringmaster::kernels::vector
 
