@@ -1,12 +1,9 @@
 #include "runtime/kernels/vector/activations.h"
 
-#include <algorithm>
-
-#include "runtime/device/parallel.h"
 #include "runtime/kernels/elementwise.h"
+#include "runtime/kernels/vector/elements.h"
 #include "runtime/kernels/vector/fit.h"
 #include "runtime/kernels/vector/lanes.h"
-#include "runtime/kernels/vector/parts.h"
 #include "runtime/kernels/vector/product.h"
 #include "runtime/kernels/vector/vector.h"
 
@@ -154,16 +151,6 @@ inline void ForLanes(int64_t n, const Body& body) {
 }  // namespace sixteen
 
 #pragma GCC pop_options
-
-constexpr int64_t kChunk = 4096;  // elements that one parallel task takes
-
-// Calls body(begin, count) for chunks of [0, n).
-template <typename Body>
-void ForChunks(int64_t n, const Body& body) {
-  device::ParallelFor(PartsOf(n, kChunk), kChunk, [&](int64_t chunk) {
-    body(chunk * kChunk, std::min(kChunk, n - chunk * kChunk));
-  });
-}
 
 // Of both an element is made of those at its place.
 class ActivationKernel : public VectorPrimitive {

@@ -17,12 +17,20 @@ namespace ringmaster::kernels::vector {
 
 inline constexpr int64_t kChunk = 4096;  // elements
 
+// Calls body(begin, count) for each chunk of [0, n).
+template <typename Body>
+inline void ForChunks(int64_t n, const Body& body) {
+  device::ParallelFor(PartsOf(n, kChunk), kChunk, [&](int64_t chunk) {
+    const int64_t begin = chunk * kChunk;
+    body(begin, std::min(kChunk, n - begin));
+  });
+}
+
 // Calls body(lanes, i) for each i in [0, n) at which eight elements begin.
 template <typename Body>
 inline void ForElements(int64_t n, const Body& body) {
-  device::ParallelFor(PartsOf(n, kChunk), kChunk, [&](int64_t chunk) {
-    const int64_t begin = chunk * kChunk;
-    ForLanes(std::min(kChunk, n - begin), [&](auto lanes, int64_t i) { body(lanes, begin + i); });
+  ForChunks(n, [&](int64_t begin, int64_t count) {
+    ForLanes(count, [&](auto lanes, int64_t i) { body(lanes, begin + i); });
   });
 }
 

@@ -333,10 +333,10 @@ size_t Product::scratch_bytes() const {
 void Product::Run(const float* x, const float* w, const float* bias, float* y, float* scratch,
                   const Afterwards& afterwards) const {
   const int64_t together = panels() >= 2 * device::ThreadCount() ? 2 : 1;
-  // A tile's step does about as much as touching four elements, an activation as touching eight.
-  const int64_t activated = afterwards.activation == Activation::kNone ? 0 : 8 * kColumns;
+  // A tile's step does about as much as touching four elements, an activation as touching one.
+  const int64_t activated = afterwards.activation == Activation::kNone ? 0 : kColumns;
   device::ParallelFor((panels() + together - 1) / together,
-                      together * m * ((k + 3) / 4 + activated), [&](int64_t i) {
+                      (together * m * k + 3) / 4 + together * m * activated, [&](int64_t i) {
                         const int64_t first = i * together * kColumns, count = together * kColumns;
                         RunColumns(first, count, x, w, bias, y, scratch);
                         if (afterwards.activation == Activation::kNone) return;
