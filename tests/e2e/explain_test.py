@@ -72,6 +72,19 @@ class ExplainGraphCommand(RunTest):
         self.assertIn(": conv2d_batch_norm by vector/", evaluation)
         self.assertNotIn(": relu by", evaluation)
 
+    def test_linear_layers_take_the_activations_behind_them(self):
+        activations = ("tanh", "sigmoid", "gelu", "exactGelu", "silu", "relu")
+        layers = ", ".join(f"{{linear: {{features: 32}}}}, {{{name}: {{}}}}" for name in activations)
+        answer = self.explain(DIGITS, "--out", "plan", "--set", f"spec.trainer.model={{sequential: {{layers: [{{flatten: {{}}}}, {layers}, {{linear: {{features: 10}}}}]}}}}")
+        self.assertEqual(answer.returncode, 0, answer.stderr)
+        training, evaluation = ((self.folder / f"plan/{stage}.txt").read_text() for stage in ("3-plan", "4-evaluation"))
+        self.assertEqual(evaluation.count(": linear by "), len(activations) + 1)
+        # Whose gradients read what they are of, which a linear layer keeps then.
+        self.assertEqual(training.count(": linear_activation by "), 3)
+        self.assertEqual(training.count(": linear by "), len(activations) + 1 - 3)
+        for plan in (training, evaluation):
+            self.assertNotRegex(plan, ": (tanh|sigmoid|gelu|exact_gelu|silu|relu) by ")
+
     def test_without_held_out_samples_no_evaluation_is_explained(self):
         answer = self.explain(DIGITS, "--out", "plan", "--set", "spec.trainer.data.csv.holdOutEvery=0")
         self.assertEqual(answer.returncode, 0, answer.stderr)
