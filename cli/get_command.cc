@@ -26,11 +26,6 @@ std::string OrNone(const std::string& text) {
   return text.empty() ? kNone : text;
 }
 
-std::string Age(const std::string& since, Time now) {
-  const auto time = ParseTime(since);
-  return time.ok() ? FormatDuration(now - *time) : kNone;
-}
-
 std::string LossText(const Json& job) {
   const Json* loss = kube::Find(job, {"status", "progress", "loss"});
   return loss != nullptr && loss->is_number() ? fmt::format("{:.3f}", loss->get<double>()) : kNone;
@@ -53,7 +48,7 @@ std::string JobTable(const std::vector<Json>& jobs, Time now, const JobColumns& 
          OrNone(kube::FindString(job, {"status", "workers", "summary"})),
          OrNone(kube::FindString(job, {"status", "progress", "summary"})), LossText(job),
          fmt::format("{}", kube::FindInt(job, {"status", "restarts", "total"}).value_or(0)),
-         Age(kube::FindString(job, {"metadata", "creationTimestamp"}), now)});
+         Ago(kube::FindTime(job, {"metadata", "creationTimestamp"}), now)});
   }
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const Json* job = i == 0 ? nullptr : &jobs[i - 1];
@@ -75,7 +70,7 @@ std::string EventTable(const std::vector<Json>& events, Time now) {
   std::ranges::sort(ordered, {}, [](const Json* event) { return MomentOf(*event); });
   std::vector<std::vector<std::string>> rows{{"LAST SEEN", "TYPE", "REASON", "MESSAGE"}};
   for (const Json* event : ordered) {
-    rows.push_back({Age(kube::FindString(*event, {"lastTimestamp"}), now),
+    rows.push_back({Ago(kube::FindTime(*event, {"lastTimestamp"}), now),
                     kube::FindString(*event, {"type"}), kube::FindString(*event, {"reason"}),
                     kube::FindString(*event, {"message"})});
   }

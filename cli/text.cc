@@ -103,6 +103,10 @@ std::string LastCell(std::string message) {
   return message;
 }
 
+std::string Ago(const std::optional<Time>& time, Time now) {
+  return time ? FormatDuration(std::max(now - *time, Duration::zero())) : "–";
+}
+
 std::string ProgressBar(double share, int width) {
   const int halves = static_cast<int>(std::lround(std::clamp(share, 0.0, 1.0) * width * 2));
   std::string bar;

@@ -3,9 +3,12 @@
 #define RINGMASTER_CLI_TEXT_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "common/clock.h"
 
 namespace ringmaster::cli {
 
@@ -27,6 +30,10 @@ std::string FormatTable(const std::vector<std::vector<std::string>>& rows);
 // A message of several lines (a worker's last ones) as the last cell of a table's row: the lines
 // after the first are indented.
 std::string LastCell(std::string message);
+
+// How long ago `time` was, "–" where it is not known. What a clock ahead of this machine's wrote is
+// "0.0 s" old.
+std::string Ago(const std::optional<Time>& time, Time now);
 
 // A bar of `width` columns of which `share` (0 to 1) is full.
 std::string ProgressBar(double share, int width);

@@ -41,5 +41,12 @@ TEST(TextTest, BarIsEmptyHalfAndFull) {
   EXPECT_EQ(ProgressBar(2, 4), "━━━━");
 }
 
+TEST(TextTest, TimeOfAClockAheadOfThisMachinesIsNoTimeAgo) {
+  const Time now{std::chrono::seconds(100)};
+  EXPECT_EQ(Ago(now - std::chrono::seconds(3), now), "3.0 s");
+  EXPECT_EQ(Ago(now + std::chrono::milliseconds(400), now), "0.0 s");
+  EXPECT_EQ(Ago(std::nullopt, now), "–");
+}
+
 }  // namespace
 }  // namespace ringmaster::cli

@@ -64,14 +64,14 @@ std::vector<Json> WarningsOf(Cluster& cluster, const std::vector<kube::ObjectPtr
 
 absl::Status GetOne(Cluster& cluster, const GetOptions& options) {
   RM_ASSIGN_OR_RETURN(const Json job, GetJob(cluster, options.job));
-  const Time now = SystemClock().Now();
   if (options.output == kWide) {
-    fmt::print("{}", JobTable({job}, now, {.wide = true}));
+    fmt::print("{}", JobTable({job}, SystemClock().Now(), {.wide = true}));
   } else if (!options.output.empty()) {
     fmt::print("{}", FormatObject(job, options.output));
   } else {
     RM_ASSIGN_OR_RETURN(const auto pods, PodsOf(cluster, options.job));
-    fmt::print("{}", JobDetail(job, pods, WarningsOf(cluster, pods), now));
+    const std::vector<Json> warnings = WarningsOf(cluster, pods);
+    fmt::print("{}", JobDetail(job, pods, warnings, SystemClock().Now()));
   }
   return absl::OkStatus();
 }

@@ -22,10 +22,6 @@ using kube::Json;
 constexpr char kNone[] = "–";
 constexpr std::size_t kMostIncidents = 5;
 
-std::string Ago(const std::optional<Time>& time, Time now) {
-  return time ? FormatDuration(now - *time) : kNone;
-}
-
 std::string OrNone(const std::string& text) {
   return text.empty() ? kNone : text;
 }

@@ -89,9 +89,8 @@ std::string WarningsTable(const std::vector<kube::ObjectPtr>& pods,
                           const std::vector<Json>& warnings, Time now) {
   std::vector<std::vector<std::string>> rows{{"  PENDING", "LAST SEEN", "WARNING", "MESSAGE"}};
   for (const Warning& warning : Gather(pods, warnings)) {
-    rows.push_back({"  " + reconcile::NameList(warning.pods),
-                    warning.seen ? FormatDuration(now - *warning.seen) : "–", warning.reason,
-                    LastCell(warning.message)});
+    rows.push_back({"  " + reconcile::NameList(warning.pods), Ago(warning.seen, now),
+                    warning.reason, LastCell(warning.message)});
   }
   return rows.size() == 1 ? "" : FormatTable(rows);
 }

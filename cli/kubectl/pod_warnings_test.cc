@@ -100,6 +100,12 @@ TEST(PodWarningsTest, ReadsTheTimesOfSchedulersToo) {
   EXPECT_THAT(WarningsTable({Pod(0)}, {event}, kNow), HasSubstr("digits-0-0  4.0 s  "));
 }
 
+TEST(PodWarningsTest, SaysThatAWarningOfAClockAheadIsNoTimeOld) {
+  Json event = Warning(Pod(0), "Failed", "no such image", 50);
+  event["lastTimestamp"] = "2026-01-01T00:01:01Z";
+  EXPECT_THAT(WarningsTable({Pod(0)}, {event}, kNow), HasSubstr("digits-0-0  0.0 s  "));
+}
+
 TEST(PodWarningsTest, ShowsAFewOfTheNewest) {
   std::vector<Json> warnings;
   for (int i = 0; i < 20; ++i)
