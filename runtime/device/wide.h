@@ -9,11 +9,11 @@ namespace ringmaster::device {
 #if defined(__x86_64__)
 // All that the body calls becomes part of these, so that it is compiled for that processor.
 template <typename Body>
-[[gnu::target("avx512f"), gnu::flatten]] void InWideVectors(const Body& body) {
+[[gnu::target("avx512f,fma"), gnu::flatten]] void InWideVectors(const Body& body) {
   body();
 }
 template <typename Body>
-[[gnu::target("avx2"), gnu::flatten]] void InVectors(const Body& body) {
+[[gnu::target("avx2,fma"), gnu::flatten]] void InVectors(const Body& body) {
   body();
 }
 #endif

@@ -18,11 +18,19 @@ namespace {
 template <typename Bits, typename Float>
 bool BlockIsFinite(std::span<const Float> values, Bits infinity) {
   constexpr Bits kMagnitude = std::numeric_limits<Bits>::max();
-  Bits largest = 0;
-#pragma omp simd reduction(max : largest)
-  for (size_t i = 0; i < values.size(); ++i)
-    largest = std::max(largest, std::bit_cast<Bits>(values[i]) & kMagnitude);
-  return largest < infinity;
+  constexpr size_t kTogether = 256 / sizeof(Bits);  // in several registers: one waits for itself
+  Bits largest[kTogether] = {};
+  size_t i = 0;
+  for (; i + kTogether <= values.size(); i += kTogether) {
+    for (size_t k = 0; k < kTogether; ++k)
+      largest[k] = std::max(largest[k], std::bit_cast<Bits>(values[i + k]) & kMagnitude);
+  }
+  for (; i < values.size(); ++i)
+    largest[0] = std::max(largest[0], std::bit_cast<Bits>(values[i]) & kMagnitude);
+  Bits all = 0;
+#pragma omp simd reduction(max : all)
+  for (size_t k = 0; k < kTogether; ++k) all = std::max(all, largest[k]);
+  return all < infinity;
 }
 
 template <typename Bits, typename Float>

@@ -117,6 +117,8 @@ const std::vector<AgreementNode>& Nodes() {
       {"SiluGrad", "silu_grad", {F32(rows), F32(rows)}, {F32(rows)}},
       {"Tanh", "tanh", {F32(many)}, {F32(many)}},
       {"TanhGrad", "tanh_grad", {F32(rows), F32(rows)}, {F32(rows)}},
+      {"SumOfRows", "sum_to", {F32({22, 139})}, {F32({139})}},
+      {"SumOfFewRows", "sum_to", {F32({3, 5})}, {F32({5})}},
       FixedNormGrad("FixedNormGrad", false),
       FixedNormGrad("FixedNormGradOfRelu", true),
   };
@@ -311,39 +313,52 @@ TEST_P(NarrowAgreementTest, ResultsAreTheReferencesOfInfinitiesAndWhatIsNoNumber
   }
 }
 
-class ActivationWidthsTest : public ::testing::TestWithParam<const char*> {};
+// That wider vectors make the same bits.
+class WidthsTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!UseWideTiles(true)) GTEST_SKIP() << "there are no vectors of sixteen floats";
+  }
+  ~WidthsTest() override { UseWideTiles(true); }
 
-INSTANTIATE_TEST_SUITE_P(Activations, ActivationWidthsTest,
-                         ::testing::Values("exact_gelu", "gelu", "sigmoid", "silu", "tanh"),
-                         [](const auto& info) { return std::string(info.param); });
+  // A node's result, of numbers that are the same each time.
+  static std::vector<float> Run(bool wide, const std::string& op,
+                                const std::vector<ValueSpec>& inputs, const ValueSpec& output) {
+    UseWideTiles(wide);
+    tensor::RandomStream stream({.seed = 3});
+    std::vector<std::vector<float>> numbers;
+    std::vector<const void*> from;
+    for (const ValueSpec& input : inputs) {
+      std::vector<float>& values = numbers.emplace_back(input.shape.elements());
+      for (float& v : values) v = 24 * (tensor::ToUniform(stream.Next()) - 0.5F);
+      from.push_back(values.data());
+    }
+    std::vector<float> y(static_cast<size_t>(output.shape.elements()));
+    void* to = y.data();
+    Prepare({op, {}, inputs, {&output, 1}}, Selection::kFastest)
+        ->Run({from.data(), &to, nullptr, nullptr});
+    return y;
+  }
+
+  static void ExpectTheSameBits(const std::string& op, const std::vector<ValueSpec>& inputs,
+                                const ValueSpec& output) {
+    const std::vector<float> narrow = Run(false, op, inputs, output),
+                             wide = Run(true, op, inputs, output);
+    EXPECT_EQ(std::memcmp(narrow.data(), wide.data(), wide.size() * sizeof(float)), 0) << op;
+  }
+};
 
 // Whole vectors of both, and what is left behind each.
-TEST_P(ActivationWidthsTest, SixteenFloatsAtATimeHaveTheBitsOfEight) {
-  if (!UseWideTiles(true)) GTEST_SKIP() << "there are no vectors of sixteen floats";
+TEST_F(WidthsTest, ActivationsHaveTheSameBits) {
   const ValueSpec row = F32({16 * 3 + 8 + 5});
-  tensor::RandomStream stream({.seed = 3});
-  const auto draw = [&] {
-    std::vector<float> values(static_cast<size_t>(row.shape.elements()));
-    for (float& v : values) v = 24 * (tensor::ToUniform(stream.Next()) - 0.5F);
-    return values;
-  };
-  const std::vector<float> x = draw(), dy = draw();
-  for (const bool grad : {false, true}) {
-    const auto run = [&](bool wide) {
-      UseWideTiles(wide);
-      const std::vector<ValueSpec> inputs(grad ? 2 : 1, row);
-      std::vector<float> y(x.size());
-      const void* from[] = {x.data(), dy.data()};
-      void* to = y.data();
-      Prepare({std::string(GetParam()) + (grad ? "_grad" : ""), {}, inputs, {&row, 1}},
-              Selection::kFastest)
-          ->Run({from, &to, nullptr, nullptr});
-      return y;
-    };
-    const std::vector<float> eight = run(false), sixteen = run(true);
-    EXPECT_EQ(std::memcmp(eight.data(), sixteen.data(), eight.size() * sizeof(float)), 0)
-        << (grad ? "of the gradient" : "of the activation");
+  for (const std::string op : {"exact_gelu", "gelu", "sigmoid", "silu", "tanh"}) {
+    ExpectTheSameBits(op, {row}, row);
+    ExpectTheSameBits(op + "_grad", {row, row}, row);
   }
+}
+
+TEST_F(WidthsTest, SumsOfRowsHaveTheSameBits) {
+  ExpectTheSameBits("sum_to", {F32({22, 139})}, F32({139}));
 }
 
 INSTANTIATE_TEST_SUITE_P(Nodes, NarrowAgreementTest, ::testing::ValuesIn(NarrowNodes()),

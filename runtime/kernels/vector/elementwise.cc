@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "runtime/device/parallel.h"
+#include "runtime/device/wide.h"
 #include "runtime/kernels/vector/fit.h"
 #include "runtime/kernels/vector/lanes.h"
 #include "runtime/kernels/vector/vector.h"
@@ -62,8 +63,10 @@ class ReluGradKernel : public ElementwisePrimitive {
     const float *y = a.in<float>(0), *dy = a.in<float>(1);
     float* dx = a.out<float>(0);
     ForChunks(n_, [&](int64_t begin, int64_t end) {
+      device::WithWidestVectors([&] {
 #pragma GCC ivdep
-      for (int64_t i = begin; i < end; ++i) dx[i] = ReluGradBody()(y[i], dy[i]);
+        for (int64_t i = begin; i < end; ++i) dx[i] = ReluGradBody()(y[i], dy[i]);
+      });
     });
   }
 
