@@ -260,7 +260,7 @@ class Guides(RunTest):
 
     SAMPLES = 1_281_167  # of ImageNet
 
-    def rates(self, trainer):
+    def rates(self, trainer, samples=SAMPLES):
         """The learning rate and weight decay of each step that a job with these lines of spec.trainer takes."""
         fields = {"model": "{zoo: {name: lenet-bn}}", "optimizer": "{sgd: {learningRate: 0.1}}", "batch": "{size: 1024}", "epochs": "60"}
         absent = [f"{name}: {value}" for name, value in fields.items() if f"{name}:" not in trainer and not (name == "epochs" and "\nsteps:" in trainer)]
@@ -268,15 +268,15 @@ class Guides(RunTest):
         (self.folder / "job.yaml").write_text(
             "apiVersion: training.ringmaster.dev/v1alpha1\nkind: TrainingJob\nmetadata: {name: recipe}\nspec:\n  workers: {replicas: 4}\n  trainer:\n" +
             textwrap.indent(lines, "    "))
-        answer = ringmaster(self.folder, "schedule", "plot", "job.yaml", "--samples", str(self.SAMPLES), "--csv", "rates.csv")
+        answer = ringmaster(self.folder, "schedule", "plot", "job.yaml", "--samples", str(samples), "--csv", "rates.csv")
         self.assertEqual(answer.returncode, 0, trainer + answer.stderr)
         with open(self.folder / "rates.csv", newline="") as table:
             rows = list(csv.DictReader(table))
         self.assertEqual([int(row["step"]) for row in rows], list(range(len(rows))))
         return [(float(row["learning_rate"]), float(row["weight_decay"])) for row in rows]
 
-    def check_points(self, trainer, steps, rate, decay):
-        points = self.rates(trainer)
+    def check_points(self, trainer, steps, rate, decay, samples=SAMPLES):
+        points = self.rates(trainer, samples)
         self.assertEqual(len(points), steps)
         for step, (got_rate, got_decay) in enumerate(points):
             alike = math.isclose(got_rate, rate(step), rel_tol=1e-12) and math.isclose(got_decay, decay(step), rel_tol=1e-12)
@@ -295,6 +295,33 @@ class Guides(RunTest):
             return 0.1 * (0.1 + 0.9 * (x / 2 if x < 2 else 1 - (x - 2) / 8))
         self.check_points(cycles, small, cyclic, lambda i: 0)
         self.check_points(lars, small, lambda i: 12 * (i / 400 if i < 400 else (1 - i / small) ** 2), lambda i: 0.0005)
+
+    def test_every_other_kind_of_schedule_has_its_formulas_rate_and_decay_at_every_step(self):
+        """Rate 0.1, decay 0.0005, ten epochs of ten steps."""
+        def epoch(i):
+            return i / 10
+
+        def cycle(i):
+            x = math.fmod(epoch(i), 4)
+            return 0.2 + 0.8 * (x if x < 1 else (1 - (x - 1) / 3) ** 2)
+        kinds = {  # the rate, and the decay where it changes, as multiples of the optimizer's
+            "warmupSteps: 9": (lambda i: min(i + 1, 10) / 10, None),
+            "cosine: {finalFraction: 0.1}": (lambda i: 0.1 + 0.9 * (1 + math.cos(math.pi * i / 99)) / 2, None),
+            "stepDecay: {milestones: [2.5, 7], gamma: 0.5}": (lambda i: 0.5 ** sum(epoch(i) >= each for each in (2.5, 7)), None),
+            "stepDecay: {milestones: [25, 71], inSteps: true}": (lambda i: 0.1 ** sum(i >= each for each in (25, 71)), None),
+            "periodicDecay: {epochs: 1.5, gamma: 0.8}": (lambda i: 0.8 ** (i // 15), None),
+            "periodicDecay: {steps: 7, gamma: 0.9}": (lambda i: 0.9 ** (i // 7), None),
+            "polynomial: {power: 2, finalFraction: 0.2, steps: 80, afterWarmup: true}, warmup: {linear: {steps: 20, startRate: 0.02}}":
+                (lambda i: 0.2 + 0.8 * i / 20 if i < 20 else 0.2 + 0.8 * max(1 - (i - 20) / 60, 0) ** 2, None),
+            "warmup: {gradual: {epochs: 4, startRate: 0.02}}": (lambda i: min(0.2 + 0.2 * (i // 10), 1), None),
+            "cyclic: {epochs: 4, riseEpochs: 1, power: 2, lowFraction: 0.2}, collapse: {epochs: 2, power: 3, weightDecayFactor: 4}":
+                (lambda i: cycle(i) if i < 80 else cycle(80) * (1 - (i - 80) / 20) ** 3, lambda i: 1 if i < 80 else 4),
+            "weightDecay: [{epoch: 1, factor: 0.5}, {epoch: 3, factor: 1.5}]":
+                (lambda i: 1, lambda i: 0.5 + min(max(epoch(i) - 1, 0), 2) / 2),
+        }
+        for kind, (rate, decay) in kinds.items():
+            trainer = f"optimizer: {{sgd: {{learningRate: 0.1, weightDecay: 0.0005}}}}\nbatch: {{size: 100}}\nepochs: 10\nschedule: {{{kind}}}"
+            self.check_points(trainer, 100, lambda i: 0.1 * rate(i), lambda i: 0.0005 * (decay(i) if decay else 1), samples=1000)
 
     def check_large_batches(self, recipe):
         """Linear scaling, a warm-up and step decay together, as 32 workers with 128 and with 32 samples each have them."""
