@@ -7,7 +7,8 @@
 namespace ringmaster::device {
 
 #if defined(__x86_64__)
-// All that the body calls becomes part of these, so that it is compiled for that processor.
+// All that the body calls becomes part of these, so that it is compiled for that processor. With
+// FMA, as what files compiled for AVX2 and FMA define could not become part of them without.
 template <typename Body>
 [[gnu::target("avx512f,fma"), gnu::flatten]] void InWideVectors(const Body& body) {
   body();
