@@ -300,7 +300,8 @@ class PluginStory(PluginTest, StoryTest):
         self.assertIn(f"2 workers in namespace {self.namespace}", detail)
         self.assertRegex(detail, rf"0 +0 +story-0-0 +{self.kubelet_api.node} +Running")
         self.assertRegex(detail, r"Training +True")
-        self.wait(lambda: "RoundStarted" in self.ok("events", "story"), "the event of the round")
+        # Events are written beside what they tell of: until the first is there, `events` says that there is none.
+        self.wait(lambda: "RoundStarted" in self.user.run("events", "story").stdout, "the event of the round")
         self.assertIn("LAST SEEN", self.ok("events", "story"))
         self.assertIn("scaled from 2 to 3 workers", self.ok("scale", "story", "--workers", "3"))
         self.wait_for_round(2, members=3)
