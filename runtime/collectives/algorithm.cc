@@ -46,7 +46,8 @@ std::span<const Algorithm> AlgorithmsOf(OperationKind kind) {
                                           Algorithm::kRing};
   static constexpr Algorithm kBroadcast[] = {Algorithm::kTree, Algorithm::kDoubleTree,
                                              Algorithm::kTwoLevel};
-  static constexpr Algorithm kOrderedSum[] = {Algorithm::kDirect, Algorithm::kHalvingDoubling};
+  static constexpr Algorithm kOrderedSum[] = {Algorithm::kDirect, Algorithm::kOneShot,
+                                              Algorithm::kHalvingDoubling};
   switch (kind) {
     case OperationKind::kAllreduce:
       return kAllreduce;

@@ -251,8 +251,14 @@ double PredictBroadcast(const Costs& c, Algorithm algorithm) {
 
 // Who has which shards is told once, which counts for nothing in the many sums of a round.
 double PredictOrderedSum(const Costs& c, Algorithm algorithm) {
-  if (algorithm == Algorithm::kDirect) return DirectHalf(c, c.model.gamma) + DirectHalf(c, 0);
-  return HalvingDoubling(c);
+  switch (algorithm) {
+    case Algorithm::kDirect:
+      return DirectHalf(c, c.model.gamma) + DirectHalf(c, 0) + SecondTurn(c);
+    case Algorithm::kOneShot:
+      return OneShot(c);
+    default:
+      return HalvingDoubling(c) + SecondTurn(c);
+  }
 }
 
 }  // namespace

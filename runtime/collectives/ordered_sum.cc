@@ -186,7 +186,9 @@ absl::Status OrderedSum<T>::Reduce(Communicator& communicator, std::span<T> out,
       const Contribution<T> mine{order_, owners, knows_owners, sums_};
       if (algorithm == Algorithm::kHalvingDoubling)
         return halving_->Run(transport, mine, out, communicator.segment_bytes());
-      return direct_->Run(transport, mine, out, communicator.segment_bytes());
+      const DirectSteps steps =
+          algorithm == Algorithm::kOneShot ? DirectSteps::kOne : DirectSteps::kTwo;
+      return direct_->Run(transport, mine, out, communicator.segment_bytes(), steps);
     }));
     if (!knows_owners) told_.push_back({communicator.serial(), round, fresh, fresh.digest()});
     return absl::OkStatus();

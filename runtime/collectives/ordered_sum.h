@@ -72,13 +72,13 @@ class OrderedSum {
 
   // out = the sum over all V shards, on every rank. Every rank calls it; together the ranks must
   // have added each shard exactly once (kFailedPrecondition on every rank otherwise, naming the
-  // shard and the ranks). `out` has `elements` values and holds the result only after OK. Two
-  // schedules with the same bits, of which the communicator's selector takes the faster: direct
-  // (algorithms/direct_sum.h) and halving (algorithms/halving_sum.h). For ranges aligned to the
-  // tree both move a ring's bytes: 2(W-1)/W of the vector out of each rank; direct W-1 times a
-  // vector of a few kilobytes, in one step. Direct keeps at most a segment more for each node that
-  // must wait for its turn, halving a vector for each sum that `out` has no room for. Nothing is
-  // allocated after the second time.
+  // shard and the ranks). `out` has `elements` values and holds the result only after OK. Three
+  // schedules with the same bits, of which the communicator's selector takes the fastest: direct
+  // and one-shot (algorithms/direct_sum.h) and halving (algorithms/halving_sum.h). For ranges
+  // aligned to the tree direct and halving move a ring's bytes: 2(W-1)/W of the vector out of each
+  // rank; one-shot moves W-1 times the vector, in one step. Direct and one-shot keep at most a
+  // segment more for each node that must wait for its turn, halving a vector for each sum that
+  // `out` has no room for. Nothing is allocated after the second time.
   //
   // Who has which shards the ranks tell one another in their first sum over a communicator. In
   // later ones over the same each must bring the same again (kFailedPrecondition on every rank

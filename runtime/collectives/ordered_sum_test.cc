@@ -23,8 +23,9 @@ using testing::Group;
 using ::testing::HasSubstr;
 
 constexpr size_t kElements = 1003;
-constexpr size_t kManyElements = 5003;  // more than ranks exchange in one step
-constexpr Algorithm kSchedules[] = {Algorithm::kDirect, Algorithm::kHalvingDoubling};
+constexpr size_t kManyElements = 5003;  // more than the model has ranks exchange in one step
+constexpr Algorithm kSchedules[] = {Algorithm::kDirect, Algorithm::kHalvingDoubling,
+                                    Algorithm::kOneShot};
 
 // Values whose sums round, of all magnitudes, with a few of the special ones.
 std::vector<std::vector<float>> RandomShards(int shards, size_t elements, unsigned seed) {
@@ -167,7 +168,7 @@ TEST_P(OrderedSumBitsTest, DoNotDependOnWhoOwnsWhat) {
     std::vector<std::vector<int>> owned(4);
     for (int shard = 0; shard < shard_count; ++shard) owned[random() % 4].push_back(shard);
     for (auto& set : owned) std::shuffle(set.begin(), set.end(), random);
-    group.options.algorithm = kSchedules[trial % 2];
+    group.options.algorithm = kSchedules[static_cast<size_t>(trial) % std::size(kSchedules)];
     for (const auto& result : ReduceAcross(group, shards, owned)) ASSERT_EQ(Bits(result), want);
   }
 }
@@ -188,8 +189,11 @@ TEST(OrderedSumTest, IsTheTreesWhereTheSecondOfTwoRanksHasTheFirstShard) {
     const auto shards = RandomShards(2, elements, 1);
     for (const auto wires : testing::kAllWires) {
       Group group(2, wires);
-      for (const auto& result : ReduceAcross(group, shards, {{1}, {0}}))
-        ExpectTreeSum(shards, result);
+      for (const Algorithm schedule : kSchedules) {
+        group.options.algorithm = schedule;
+        for (const auto& result : ReduceAcross(group, shards, {{1}, {0}}))
+          ExpectTreeSum(shards, result);
+      }
     }
   }
 }
@@ -267,7 +271,7 @@ TEST(OrderedSumTest, HoldsLogarithmicallyManyBuffers) {
   EXPECT_LE(most, 12u);
 }
 
-TEST(OrderedSumTest, CountsARingsBytesForAlignedRanges) {
+TEST(OrderedSumTest, CountsARingsBytesForAlignedRangesAndInOneShotEverythingForEachPeer) {
   const auto shards = RandomShards(8, 4000, 3);
   Group group(4);
   for (const Algorithm schedule : kSchedules) {
@@ -278,12 +282,13 @@ TEST(OrderedSumTest, CountsARingsBytesForAlignedRanges) {
       for (int s = owned.begin; s < owned.end; ++s) ASSERT_TRUE(sum.Add(s, shards[s]).ok());
       std::vector<float> out(4000);
       ASSERT_TRUE(sum.Reduce(comm, out, "gradient").ok());
-      const uint64_t ring = 2u * 4000 * sizeof(float) * 3 / 4;
+      const uint64_t all = 4000 * sizeof(float);
+      const uint64_t bytes = schedule == Algorithm::kOneShot ? 3 * all : 2 * all * 3 / 4;
       EXPECT_EQ(comm.stats().of(OperationKind::kOrderedSum).bytes_sent,
-                ring + 3);  // and the ownership, a byte a rank
+                bytes + 3);  // and the ownership, a byte a rank
       // Which they know from then on.
       ASSERT_TRUE(sum.Reduce(comm, out, "gradient").ok());
-      EXPECT_EQ(comm.stats().of(OperationKind::kOrderedSum).bytes_sent, 2 * ring + 3);
+      EXPECT_EQ(comm.stats().of(OperationKind::kOrderedSum).bytes_sent, 2 * bytes + 3);
     });
   }
 }
@@ -291,7 +296,7 @@ TEST(OrderedSumTest, CountsARingsBytesForAlignedRanges) {
 TEST(OrderedSumTest, NamesAShardThatIsMissingOrThereTwice) {
   Group group(2);
   const std::vector<float> values(3, 1.0f);
-  for (const int trial : {0, 1, 2, 3}) {
+  for (const int trial : {0, 1, 2, 3, 4, 5}) {
     const bool twice = trial % 2 == 1;
     group.options.algorithm = kSchedules[trial / 2];
     group.Run([&](Communicator& comm) {
@@ -409,7 +414,7 @@ TEST(OrderedSumTest, RanksOfWhichOneForgetsTheOwnersHaveDiverged) {
     if (comm.rank() == 0) sum.ForgetOwners();
     const absl::Status status = sum.Reduce(comm, out, "gradient");
     EXPECT_FALSE(status.ok());
-    EXPECT_THAT(Message(status), HasSubstr("2 shards by direct, of the same ranks"));
+    EXPECT_THAT(Message(status), HasSubstr("2 shards by one-shot, of the same ranks"));
   });
 }
 

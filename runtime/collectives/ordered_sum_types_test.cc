@@ -80,7 +80,8 @@ class OrderedSumTypesTest : public ::testing::Test {
     }
     Group group(world, wires);
     group.options.segment_bytes = segment_bytes;
-    for (const Algorithm schedule : {Algorithm::kDirect, Algorithm::kHalvingDoubling}) {
+    for (const Algorithm schedule :
+         {Algorithm::kDirect, Algorithm::kHalvingDoubling, Algorithm::kOneShot}) {
       group.options.algorithm = schedule;
       group.Run([&](Communicator& comm) {
         for (size_t i = 0; i < sizes.size(); ++i) {

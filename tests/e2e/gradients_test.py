@@ -59,7 +59,7 @@ class Gradients(RunTest):
 
     def test_the_algorithm_that_the_pod_template_names_sums_the_gradients(self):
         digests = set()
-        for algorithm, phase in (("direct", "add slice"), ("halving-doubling", "add halves")):
+        for algorithm, wanted in (("direct", {"add slice"}), ("halving-doubling", {"add halves"}), ("one-shot", {"add slice", "swap"})):
             container = {"name": "worker", "env": [{"name": "RINGMASTER_COLLECTIVE_ALGORITHM", "value": algorithm}]}
             template = f"spec.workers.template={json.dumps({'spec': {'containers': [container]}})}"
             run = self.trained("timeline=true", more=("--set", template))
@@ -68,7 +68,7 @@ class Gradients(RunTest):
             self.assertEqual(len(files), 2)
             for file in files:
                 phases = {event["name"] for event in json.loads(file.read_text()) if event["ph"] == "X"}
-                self.assertEqual(phases & {"add slice", "add halves"}, {phase}, file.name)
+                self.assertEqual(phases & {"add slice", "add halves", "swap"}, wanted, (algorithm, file.name))
         self.assertEqual(len(digests), 1, digests)
 
     def test_wrong_settings_are_named(self):

@@ -13,9 +13,6 @@
 namespace ringmaster::collectives {
 namespace {
 
-// What a rank may send in one step so that nobody waits for sums.
-constexpr size_t kInOneStep = 16 * 1024;
-
 SumSchedule ScheduleFor(const Ownership& ownership, SumOrder order, int rank, bool combines) {
   std::vector<SumSource> sources;
   std::vector<ShardRange> nodes;
@@ -51,45 +48,55 @@ bool IsExchange(const SumSchedule& schedule) {
 
 template <typename T>
 absl::Status DirectSum<T>::Run(Transport& transport, const Contribution<T>& mine, std::span<T> out,
-                               size_t segment_bytes) {
+                               size_t segment_bytes, DirectSteps steps) {
   Context run{transport, mine, out};
-  const absl::Status status = RunSteps(run, segment_bytes);
+  const absl::Status status = RunSteps(run, segment_bytes, steps);
   // What is queued lies in `mine`, `out` and this object, so the operation may end later.
   return status.ok() ? status : transport.Fail({status, -1});
 }
 
 // All messages of a step are queued before a rank waits.
 template <typename T>
-absl::Status DirectSum<T>::RunSteps(Context& run, size_t segment_bytes) {
-  Transport& transport = run.transport;
-  const size_t others = static_cast<size_t>(transport.world() - 1);
+absl::Status DirectSum<T>::RunSteps(Context& run, size_t segment_bytes, DirectSteps steps) {
   const size_t largest = PieceElements(sizeof(T), segment_bytes);
+  if (steps == DirectSteps::kOne) {
+    RM_RETURN_IF_ERROR(RunOneStep(run, largest));
+  } else {
+    TellOwnership(run);
+    const auto send = [&](int to, Piece piece) { Send(run, to, piece); };
+    const auto add = [&](Piece piece) { return AddPiece(run, piece); };
+    const auto bytes_of = [&](Piece piece) { return WritableBytesOf(run.out, piece); };
+    RM_RETURN_IF_ERROR(SumAndSpread(run.transport, run.out.size(), largest, send, add, bytes_of));
+  }
+  return Agree(run);  // also a rank that has added nothing
+}
+
+template <typename T>
+absl::Status DirectSum<T>::RunOneStep(Context& run, size_t largest) {
+  Transport& transport = run.transport;
+  const int world = transport.world();
   if constexpr (kCombines<T>) {
-    // Of a few numbers what many steps need would take a good part of the time; and a sum of two is
-    // the same in either order.
-    if (others == 1 && run.mine.knows_owners && run.out.size_bytes() <= kInOneStep) {
+    // A sum of two is the same in either order; and of a few numbers what many steps need would
+    // take a good part of the time.
+    if (world == 2 && run.mine.knows_owners) {
       RM_RETURN_IF_ERROR(Agree(run));
       if (IsExchange(plan_->schedule))
         return DoublingAllreduce(transport, Adding<T>(), run.mine.sums.front(), run.out);
     }
   }
   TellOwnership(run);
-  const auto send = [&](int to, Piece piece) {
-    for (const std::span<const T> sum : run.mine.sums) transport.PostSend(to, BytesOf(sum, piece));
-  };
-  if (run.out.size_bytes() * others <= kInOneStep) {
-    const auto pieces = PiecesOf({0, run.out.size()}, largest);
-    for (int i = 1; i < transport.world(); ++i) {
-      for (const Piece& piece : pieces)
-        send(RingRank(transport.rank(), i, transport.world()), piece);
-    }
-    for (const Piece& piece : pieces) RM_RETURN_IF_ERROR(AddPiece(run, piece));
-  } else {
-    const auto add = [&](Piece piece) { return AddPiece(run, piece); };
-    const auto bytes_of = [&](Piece piece) { return WritableBytesOf(run.out, piece); };
-    RM_RETURN_IF_ERROR(SumAndSpread(transport, run.out.size(), largest, send, add, bytes_of));
+  const auto pieces = PiecesOf({0, run.out.size()}, largest);
+  for (int i = 1; i < world; ++i) {
+    for (const Piece& piece : pieces) Send(run, RingRank(transport.rank(), i, world), piece);
   }
-  return Agree(run);  // also a rank that has added nothing
+  for (const Piece& piece : pieces) RM_RETURN_IF_ERROR(AddPiece(run, piece));
+  return absl::OkStatus();
+}
+
+template <typename T>
+void DirectSum<T>::Send(Context& run, int to, Piece piece) {
+  for (const std::span<const T> sum : run.mine.sums)
+    run.transport.PostSend(to, BytesOf(sum, piece));
 }
 
 // In step i to rank r+i, so that no rank is everybody's target at once.

@@ -1,5 +1,6 @@
 // The direct schedule of the ordered sum: rank r owns the r-th slice of the vector, receives every
-// rank's nodes for it, adds them in the tree's order, and sends the sum to all.
+// rank's nodes for it, adds them in the tree's order, and sends the sum to all. And one-shot: every
+// rank sends all of its nodes to all others, each of which adds all of them itself.
 //
 // Unless it is known from a sum before, each rank first says which shards it has (a bit per shard),
 // so that everybody knows which nodes come, and a shard that is missing or there twice is found
@@ -7,9 +8,8 @@
 // worked through in pieces, of which the sums come back while further ones go (interleave.h), and
 // nodes are combined as they arrive wherever the tree's order lets them (sum_schedule.h). Bytes out
 // of each rank, for n bytes, W ranks and ranges aligned to the tree: 2n(W-1)/W, as a ring; in two
-// steps instead of 2(W-1), over W-1 connections. Where that is little, every rank sends its nodes
-// to all others, each of which adds all of them itself: n(W-1) bytes, in one step. For any order of
-// addition (SumOrder).
+// steps instead of 2(W-1), over W-1 connections; n(W-1) in one step. For any order of addition
+// (SumOrder).
 #ifndef RINGMASTER_RUNTIME_COLLECTIVES_ALGORITHMS_DIRECT_SUM_H_
 #define RINGMASTER_RUNTIME_COLLECTIVES_ALGORITHMS_DIRECT_SUM_H_
 
@@ -28,6 +28,9 @@
 
 namespace ringmaster::collectives {
 
+// Of slices, or of everything.
+enum class DirectSteps { kTwo, kOne };
+
 // Runs of one sum after another, which keep their memory, and the steps as long as nobody's shards
 // change. Not thread-safe.
 template <typename T>
@@ -38,7 +41,7 @@ class DirectSum {
   // Tells `mine.owners` who has which shards. kFailedPrecondition: the ranks together do not have
   // each shard exactly once.
   absl::Status Run(Transport& transport, const Contribution<T>& mine, std::span<T> out,
-                   size_t segment_bytes);
+                   size_t segment_bytes, DirectSteps steps);
 
  private:
   // What does not change while nobody's shards do.
@@ -55,7 +58,9 @@ class DirectSum {
     bool is_agreed = false;
   };
 
-  absl::Status RunSteps(Context& run, size_t segment_bytes);
+  absl::Status RunSteps(Context& run, size_t segment_bytes, DirectSteps steps);
+  absl::Status RunOneStep(Context& run, size_t largest);
+  void Send(Context& run, int to, Piece piece);
   void TellOwnership(Context& run);
   absl::Status Agree(Context& run);
   absl::Status AddPiece(Context& run, Piece piece);

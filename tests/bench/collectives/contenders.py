@@ -11,7 +11,7 @@ PROGRAMS = BIN.parent / "tests"
 PATIENCE = 30  # seconds that one program may take for all its sizes
 
 GLOO = ("ring", "bcube", "halving_doubling", "ring_chunked", "halving_doubling_polling", "ring_chunked_polling")
-SHARE = "ordered sum / allreduce"
+SHARE = {"auto": "ordered sum / allreduce", "tcp": "ordered sum / allreduce over TCP"}  # by the transport of both
 
 # The values of coll_tuned_allreduce_algorithm; 0 lets Open MPI choose.
 TUNED = ("chosen by itself", "basic linear", "nonoverlapping", "recursive doubling", "ring", "segmented ring", "Rabenseifner")
@@ -121,8 +121,8 @@ def mpi(ranks):
 class OrderedSum(Ringmaster):
     """The ordered sum and an allreduce, in turns of the same ranks, neither over its input; the value is the one's time as a part of the other's."""
 
-    def __init__(self, ranks, *flags):
-        super().__init__(ranks, "auto", "chosen by itself", "--beside", "allreduce", *flags, operation="ordered-sum", name=SHARE)
+    def __init__(self, ranks, transport, *flags):
+        super().__init__(ranks, transport, "chosen by itself", "--beside", "allreduce", *flags, operation="ordered-sum", name=SHARE[transport])
 
     def rows(self, text):
         return [{"size": row["size"], "time_us": row["beside"]["ratio"], "wrong": row["out_of_place"]["wrong"] + row["beside"]["wrong"]}
@@ -130,12 +130,12 @@ class OrderedSum(Ringmaster):
 
 
 def ours(ranks):
-    return [Ringmaster(ranks, "auto", "chosen by itself"), Ringmaster(ranks, "tcp", "chosen by itself"), OrderedSum(ranks)]
+    return [one(ranks, transport, *algorithm) for transport in SHARE for one, algorithm in ((Ringmaster, ["chosen by itself"]), (OrderedSum, []))]
 
 
 def sums(ranks, shards):
     """The ordered sum of so many shards."""
-    return [OrderedSum(ranks, "--shards", str(shards))]
+    return [OrderedSum(ranks, transport, "--shards", str(shards)) for transport in SHARE]
 
 
 def bare_sockets(ranks):

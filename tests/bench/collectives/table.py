@@ -64,13 +64,12 @@ def rows(results):
         better = min(filter(None, (gloo, mpi)), default=None)
         yield {"size": size, "auto": auto, "tcp": tcp, "gloo": gloo, "mpi": mpi, "sockets": sockets,
                "ratio": better[0] / auto[0] if better else None, "tcp_ratio": gloo[0] / tcp[0] if gloo else None,
-               "ordered_share": ordered_share(results, size)}
+               "ordered_shares": ordered_shares(results, size)}
 
 
-def ordered_share(results, size):
-    """The ordered sum's time as a part of that of the allreduce that the same ranks make in turns with it."""
-    return best(results, contenders.SHARE, size)[0]
-
+def ordered_shares(results, size):
+    """By transport, the ordered sum's time as a part of that of the allreduce that the same ranks make in turns with it."""
+    return {transport: best(results, name, size)[0] for transport, name in contenders.SHARE.items()}
 
 
 def taken_on(results):
@@ -83,9 +82,10 @@ def of_ordered_sum(results):
     ranks, shards = results["ranks"], results["shards"]
     aligned = is_aligned(ranks, shards)
     lines = [f"{shards} shards among {ranks} ranks, {'' if aligned else 'not '}aligned, on {taken_on(results)}.", "",
-             "| size | ordered sum / allreduce |", "|---|---|"]
+             f"| size | {' | '.join(contenders.SHARE.values())} |", f"|---|{'---|' * len(contenders.SHARE)}"]
     for size in results["sizes"]:
-        lines.append(f"| {name_of(size)} | {share(ordered_share(results, size), ORDERED if aligned else UNALIGNED)} |")
+        cells = [share(value, ORDERED if aligned else UNALIGNED) for value in ordered_shares(results, size).values()]
+        lines.append(f"| {name_of(size)} | {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
 
 
@@ -117,15 +117,15 @@ def markdown(results):
     lines = [f"{ranks} ranks on {taken_on(results)}.", "",
              f"Limits, measured in turns with these: memcpy {limits['memcpy_gbs']:.2f} GB/s a rank, a ring of TCP streams {limits['socket_gbs']:.2f} GB/s a rank; "
              f"half a round trip {limits['socket_us']:.1f} µs over a socket, {limits['line_us']:.2f} µs over a cache line.", "",
-             "| size | Gloo, µs | Open MPI, µs | Ringmaster, µs | busbw, GB/s | better peer / ours | ordered sum / allreduce | over TCP, µs | busbw, GB/s | Gloo / ours over TCP "
-             "| bare sockets, µs |",
-             "|---|---|---|---|---|---|---|---|---|---|---|"]
+             f"| size | Gloo, µs | Open MPI, µs | Ringmaster, µs | busbw, GB/s | better peer / ours | {contenders.SHARE['auto']} | over TCP, µs | busbw, GB/s | Gloo / ours over TCP "
+             f"| {contenders.SHARE['tcp']} | bare sockets, µs |",
+             "|---|---|---|---|---|---|---|---|---|---|---|---|"]
     found = list(rows(results))
     for row in found:
         links = carried(row["size"], ranks)
         lines.append(f"| {name_of(row['size'])} | {cell(row['gloo'])} | {cell(row['mpi'])} | {micros(row['auto'][0])} | {links / row['auto'][0]:.2f} | "
-                     f"{ratio(row['ratio'], asked(row['size']))} | {share(row['ordered_share'], ORDERED)} | {micros(row['tcp'][0])} | {links / row['tcp'][0]:.2f} | "
-                     f"{ratio(row['tcp_ratio'], asked_of_tcp(row['size']))} | {micros(row['sockets'][0]) if row['sockets'] else ''} |")
+                     f"{ratio(row['ratio'], asked(row['size']))} | {share(row['ordered_shares']['auto'], ORDERED)} | {micros(row['tcp'][0])} | {links / row['tcp'][0]:.2f} | "
+                     f"{ratio(row['tcp_ratio'], asked_of_tcp(row['size']))} | {share(row['ordered_shares']['tcp'], ORDERED)} | {micros(row['sockets'][0]) if row['sockets'] else ''} |")
     ratios = {row["size"]: row["ratio"] for row in found if row["ratio"]}
     if ratios:
         worst = min(ratios, key=ratios.get)

@@ -12,22 +12,26 @@ from testing import main  # noqa: E402
 SIZE = 1 << 20
 
 
-def sums(ranks, shards, share):
-    samples = [{"peer": contenders.SHARE, "algorithm": "chosen by itself", "values": {SIZE: [share]}}]
+def sums(ranks, shards, share, over_tcp=1):
+    samples = [{"peer": contenders.SHARE[transport], "algorithm": "chosen by itself", "values": {SIZE: [value]}}
+               for transport, value in (("auto", share), ("tcp", over_tcp))]
     return {"ranks": ranks, "shards": shards, "machine": "a machine", "turns": 2, "left_out": 0, "sizes": [SIZE], "samples": samples}
 
 
 class OrderedSums(unittest.TestCase):
-    def last_cell(self, *results):
-        return table.of_ordered_sum(sums(*results)).splitlines()[-1].split("|")[-2].strip()
+    def cells(self, *results):
+        return [cell.strip() for cell in table.of_ordered_sum(sums(*results)).splitlines()[-1].split("|")[2:-1]]
 
     def test_shards_that_are_not_aligned_may_take_60_percent_longer(self):
-        self.assertEqual(self.last_cell(3, 8, 1.6), "1.60")
-        self.assertEqual(self.last_cell(3, 8, 1.61), "**1.61** (asked: 1.6)")
+        self.assertEqual(self.cells(3, 8, 1.6), ["1.60", "1.00"])
+        self.assertEqual(self.cells(3, 8, 1.61), ["**1.61** (asked: 1.6)", "1.00"])
 
     def test_aligned_shards_may_take_10_percent_longer(self):
-        self.assertEqual(self.last_cell(3, 12, 1.1), "1.10")
-        self.assertEqual(self.last_cell(3, 12, 1.11), "**1.11** (asked: 1.1)")
+        self.assertEqual(self.cells(3, 12, 1.1), ["1.10", "1.00"])
+        self.assertEqual(self.cells(3, 12, 1.11), ["**1.11** (asked: 1.1)", "1.00"])
+
+    def test_what_takes_longer_over_tcp_stands_out_by_itself(self):
+        self.assertEqual(self.cells(2, 8, 1.0, 1.11), ["1.00", "**1.11** (asked: 1.1)"])
 
     def test_shards_are_aligned_where_each_rank_has_the_same_power_of_two(self):
         self.assertTrue(table.is_aligned(3, 12))
