@@ -251,13 +251,13 @@ double PredictBroadcast(const Costs& c, Algorithm algorithm) {
 
 // Who has which shards is told once, which counts for nothing in the many sums of a round.
 double PredictOrderedSum(const Costs& c, Algorithm algorithm) {
-  switch (algorithm) {
+  switch (IsDirect(c, algorithm) ? Algorithm::kDirect : algorithm) {
     case Algorithm::kDirect:
       return DirectHalf(c, c.model.gamma) + DirectHalf(c, 0) + SecondTurn(c);
     case Algorithm::kOneShot:
       return OneShot(c);
     default:
-      return HalvingDoubling(c) + SecondTurn(c);
+      return HalvingDoubling(c);
   }
 }
 

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -53,26 +54,30 @@ TEST(SelectorTest, TwoRanksThatFallOutOfStepExchangeEverythingAtOnceBelowTwoMega
   for (const NodeMap& nodes : {NodeMap(std::vector<std::string>{"a", "a"}), NodeMap::Apart(2)}) {
     const auto chosen = [&](size_t bytes) {
       const Selector selector(nodes, model, kSegmentBytes, Algorithm::kAuto);
-      return selector.For(OperationKind::kAllreduce, bytes).algorithm;
+      return std::pair(selector.For(OperationKind::kAllreduce, bytes).algorithm,
+                       selector.For(OperationKind::kOrderedSum, bytes).algorithm);
     };
+    constexpr std::pair kOneExchange(Algorithm::kDoubling, Algorithm::kOneShot);
+    constexpr std::pair kHalves(Algorithm::kDirect, Algorithm::kDirect);
     model.within.turn = model.between.turn = 60e-6;
-    EXPECT_EQ(chosen(512 << 10), Algorithm::kDoubling);
-    EXPECT_EQ(chosen(1 << 20), Algorithm::kDoubling);
-    EXPECT_EQ(chosen((2 << 20) - 4), Algorithm::kDoubling);
-    EXPECT_EQ(chosen(2 << 20), Algorithm::kDirect);
+    EXPECT_EQ(chosen(512 << 10), kOneExchange);
+    EXPECT_EQ(chosen(1 << 20), kOneExchange);
+    EXPECT_EQ(chosen((2 << 20) - 4), kOneExchange);
+    EXPECT_EQ(chosen(2 << 20), kHalves);
     model.within.turn = model.between.turn = 0;
-    EXPECT_EQ(chosen(1 << 20), Algorithm::kDirect) << "in step";
+    EXPECT_EQ(chosen(1 << 20), kHalves) << "in step";
   }
 }
 
 TEST(CostModelTest, WhatASecondExchangeCostsTwoRanksIsNothingAmongMore) {
   CostModel slow;
   slow.within.turn = slow.between.turn = 1;
-  for (const Algorithm algorithm : AlgorithmsOf(OperationKind::kAllreduce)) {
-    EXPECT_EQ(
-        Predict(slow, OperationKind::kAllreduce, algorithm, 1 << 20, {4, 4}, kSegmentBytes),
-        Predict(CostModel(), OperationKind::kAllreduce, algorithm, 1 << 20, {4, 4}, kSegmentBytes))
-        << NameOf(algorithm);
+  for (const OperationKind kind : {OperationKind::kAllreduce, OperationKind::kOrderedSum}) {
+    for (const Algorithm algorithm : AlgorithmsOf(kind)) {
+      EXPECT_EQ(Predict(slow, kind, algorithm, 1 << 20, {4, 4}, kSegmentBytes),
+                Predict(CostModel(), kind, algorithm, 1 << 20, {4, 4}, kSegmentBytes))
+          << OperationKindName(kind) << " by " << NameOf(algorithm);
+    }
   }
 }
 

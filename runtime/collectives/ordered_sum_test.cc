@@ -23,7 +23,7 @@ using testing::Group;
 using ::testing::HasSubstr;
 
 constexpr size_t kElements = 1003;
-constexpr size_t kManyElements = 5003;  // more than the model has ranks exchange in one step
+constexpr size_t kManyElements = 5003;
 constexpr Algorithm kSchedules[] = {Algorithm::kDirect, Algorithm::kHalvingDoubling,
                                     Algorithm::kOneShot};
 
@@ -177,9 +177,12 @@ TEST(OrderedSumTest, ReachesRanksWithoutShardsWhereTwoOthersHaveOneEach) {
   for (const size_t elements : {size_t{0}, size_t{1}, size_t{3000}, kManyElements}) {
     const auto shards = RandomShards(2, elements, 1);
     Group group(4);
-    for (const SumOrder order : {SumOrder::kTree, SumOrder::kByRank}) {
-      for (const auto& result : ReduceAcross(group, shards, {{}, {0}, {}, {1}}, order))
-        ExpectTreeSum(shards, result);
+    for (const Algorithm schedule : kSchedules) {
+      group.options.algorithm = schedule;
+      for (const SumOrder order : {SumOrder::kTree, SumOrder::kByRank}) {
+        for (const auto& result : ReduceAcross(group, shards, {{}, {0}, {}, {1}}, order))
+          ExpectTreeSum(shards, result);
+      }
     }
   }
 }

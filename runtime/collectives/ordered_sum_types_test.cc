@@ -93,9 +93,13 @@ class OrderedSumTypesTest : public ::testing::Test {
             ASSERT_TRUE(sum.Add(shard, shards[i][static_cast<size_t>(shard)]).ok());
           }
           std::vector<T> out(want[i].size());
-          const absl::Status status = sum.Reduce(comm, out, "gradient");
-          ASSERT_TRUE(status.ok()) << status;
-          EXPECT_TRUE(SameBytes(out, want[i]));
+          // The second time the ranks know who has what, and two may go another way.
+          for (int turn = 0; turn < 2; ++turn) {
+            std::fill(out.begin(), out.end(), T());
+            const absl::Status status = sum.Reduce(comm, out, "gradient");
+            ASSERT_TRUE(status.ok()) << status;
+            EXPECT_TRUE(SameBytes(out, want[i])) << "turn " << turn;
+          }
         }
       });
     }
@@ -108,16 +112,16 @@ class OrderedSumTypesTest : public ::testing::Test {
 using Types = ::testing::Types<float, double, BFloat16, HalfBlock>;
 TYPED_TEST_SUITE(OrderedSumTypesTest, Types);
 
-TYPED_TEST(OrderedSumTypesTest, OfFewElementsIsTheTreesByBothSchedulesAtEveryWorld) {
+TYPED_TEST(OrderedSumTypesTest, OfFewElementsIsTheTreesByEveryScheduleAtEveryWorld) {
   constexpr Wires kWires[] = {Wires::kShared, Wires::kTcp, Wires::kMixed};
   for (const int world : {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 24, 32})
     this->ExpectTree(world, kWires[static_cast<size_t>(world) % std::size(kWires)], kSizes,
                      kShortSegmentBytes);
 }
 
-TYPED_TEST(OrderedSumTypesTest, OfManyElementsIsTheTreesByBothSchedules) {
+TYPED_TEST(OrderedSumTypesTest, OfManyElementsIsTheTreesByEverySchedule) {
   for (const int world : {2, 3, 8}) this->ExpectTree(world, Wires::kShared, kMany, kSegmentBytes);
-  this->ExpectTree(3, Wires::kTcp, kMany, kSegmentBytes);
+  for (const int world : {2, 3}) this->ExpectTree(world, Wires::kTcp, kMany, kSegmentBytes);
 }
 
 template <typename T>

@@ -276,6 +276,11 @@ std::vector<AllocationCase> AllocationCases() {
                    .ranks = 4,
                    .shards = 8,
                    .algorithm = Algorithm::kHalvingDoubling});
+  for (const int ranks : {2, 3})
+    cases.push_back({.name = fmt::format("{}WorkersInOneShot", ranks),
+                     .ranks = ranks,
+                     .shards = 8,
+                     .algorithm = Algorithm::kOneShot});
   for (const int ranks : {3, 5, 6})
     cases.push_back({.name = fmt::format("{}WorkersWhoseShardsCrossTheTreeByHalving", ranks),
                      .ranks = ranks,
