@@ -4,12 +4,11 @@
 //
 // Unless it is known from a sum before, each rank first says which shards it has (a bit per shard),
 // so that everybody knows which nodes come, and a shard that is missing or there twice is found
-// before anything is added. Slices are
-// worked through in pieces, of which the sums come back while further ones go (interleave.h), and
-// nodes are combined as they arrive wherever the tree's order lets them (sum_schedule.h). Bytes out
-// of each rank, for n bytes, W ranks and ranges aligned to the tree: 2n(W-1)/W, as a ring; in two
-// steps instead of 2(W-1), over W-1 connections; n(W-1) in one step. For any order of addition
-// (SumOrder).
+// before anything is added. Slices are worked through in pieces, of which the sums come back while
+// further ones go (interleave.h), and nodes are combined as they arrive wherever the tree's order
+// lets them (sum_schedule.h). Bytes out of each rank, for n bytes, W ranks and ranges aligned to
+// the tree: 2n(W-1)/W, as a ring; in two steps instead of 2(W-1), over W-1 connections; n(W-1) in
+// one step. For any order of addition (SumOrder).
 #ifndef RINGMASTER_RUNTIME_COLLECTIVES_ALGORITHMS_DIRECT_SUM_H_
 #define RINGMASTER_RUNTIME_COLLECTIVES_ALGORITHMS_DIRECT_SUM_H_
 
@@ -28,18 +27,20 @@
 
 namespace ringmaster::collectives {
 
-// Of slices, or of everything.
-enum class DirectSteps { kTwo, kOne };
+enum class DirectSteps {
+  kTwo,  // direct: slices to their owners, and sums back
+  kOne,  // one-shot: everything to everybody
+};
 
 // Runs of one sum after another, which keep their memory, and the steps as long as nobody's shards
 // change. Not thread-safe.
 template <typename T>
 class DirectSum {
  public:
-  // One run. The transport is inside an operation, until whose end `mine`, `out` and this object
-  // must stay as they are; blocking and errors as Transport's.
-  // Tells `mine.owners` who has which shards. kFailedPrecondition: the ranks together do not have
-  // each shard exactly once.
+  // One run, which every rank makes with the same `segment_bytes` and `steps`. The transport is
+  // inside an operation, until whose end `mine`, `out` and this object must stay as they are;
+  // blocking and errors as Transport's. Tells `mine.owners` who has which shards.
+  // kFailedPrecondition: the ranks together do not have each shard exactly once.
   absl::Status Run(Transport& transport, const Contribution<T>& mine, std::span<T> out,
                    size_t segment_bytes, DirectSteps steps);
 
