@@ -9,7 +9,7 @@ import signal
 
 from operator_process import NAME, OperatorTest
 from outage_test_case import BehindAProxy
-from story_test_case import FOREVER, PATIENT, digits, program
+from story_test_case import FOREVER, LONG, PATIENT, digits, program
 from testing import free_port, main
 
 HOUR = 3600  # seconds
@@ -31,7 +31,7 @@ class ClockSkew(BehindAProxy):
 
     def play(self):
         """A loss and an end, with every limit of time shorter than the clocks differ."""
-        self.apply(digits(epochs=30, activeDeadlineSeconds=1800, startDeadlineSeconds=600, ttlSecondsAfterFinished=1800))
+        self.apply(digits(epochs=LONG, activeDeadlineSeconds=1800, startDeadlineSeconds=600, ttlSecondsAfterFinished=1800))
         self.wait_for_step(20)
         self.kubelet.kill("story-1-0")
         self.wait_for_round(2)

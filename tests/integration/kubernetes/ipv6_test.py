@@ -13,7 +13,7 @@ import sys
 import tempfile
 import unittest
 
-from story_test_case import FOREVER, StoryTest, digits, program  # first: it says where modules are looked for
+from story_test_case import FOREVER, LONG, StoryTest, digits, program  # first: it says where modules are looked for
 import binaries
 from testing import ROOT, main
 
@@ -61,7 +61,7 @@ class Ipv6Alone(StoryTest):
         super().setUp()
 
     def test_a_job_trains_to_its_end_and_survives_a_killed_worker(self):
-        self.apply(digits(epochs=30))
+        self.apply(digits(epochs=LONG))
         self.wait_for_step(20)
         addresses = [member["address"] for member in self.status()["members"]]
         self.assertEqual([address.startswith(f"[{NETWORK}") for address in addresses], [True, True], addresses)

@@ -6,7 +6,7 @@ The operator is its own process with its own account; launchers and programs are
 import json
 import signal
 
-from story_test_case import ENDLESS, FOREVER, StoryTest, digits, program
+from story_test_case import ENDLESS, FOREVER, LONG, StoryTest, digits, program
 from testing import main
 
 
@@ -237,7 +237,7 @@ class Security(StoryTest):
 
 class Training(StoryTest):
     def test_digits_train_to_the_end_and_survive_a_killed_worker(self):
-        self.apply(digits(epochs=30))
+        self.apply(digits(epochs=LONG))
         self.wait_for_step(30)
         self.kubelet.kill("story-1-0", signal.SIGKILL)
         self.wait_for_round(2)

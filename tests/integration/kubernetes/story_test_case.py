@@ -13,6 +13,7 @@ from testing import free_port, wait_until
 JOBS = "/apis/training.ringmaster.dev/v1alpha1"
 PATIENCE = 120  # seconds for any one wait
 ENDLESS = 10000  # epochs: more than any machine trains in a story
+LONG = 150  # epochs: seconds after word of the first steps on a fast machine, and well within PATIENCE on a slow one
 FOREVER = ["sh", "-c", "trap 'exit 143' TERM; while :; do sleep 0.1; done"]
 
 
