@@ -1,9 +1,10 @@
-// Numbers as people read them. Pure.
+// Numbers as people read them, and patterns as they write them. Pure.
 #ifndef RINGMASTER_COMMON_TEXT_H_
 #define RINGMASTER_COMMON_TEXT_H_
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 namespace ringmaster {
 
@@ -15,6 +16,10 @@ std::string WithUnit(uint64_t bytes);
 
 // Seconds with the unit that suits them, s, ms or µs: 0.0125 -> "12.5 ms".
 std::string WithTimeUnit(double seconds);
+
+// Whether `pattern`, in which `*` stands for any characters, stands for all of `name`. Takes at
+// most the product of their lengths.
+bool Matches(std::string_view pattern, std::string_view name);
 
 }  // namespace ringmaster
 

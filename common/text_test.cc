@@ -29,5 +29,17 @@ TEST(TextTest, ATimeHasTheUnitThatSuitsIt) {
   EXPECT_EQ(WithTimeUnit(0), "0.0 µs");
 }
 
+TEST(TextTest, AStarInAPatternStandsForAnyCharacters) {
+  EXPECT_TRUE(Matches("fc.weight", "fc.weight"));
+  EXPECT_FALSE(Matches("fc.weight", "fc.weights"));
+  EXPECT_FALSE(Matches("fc", "fc.weight"));
+  EXPECT_TRUE(Matches("fc.*", "fc.weight"));
+  EXPECT_TRUE(Matches("*.bias", "layer1.0.bias"));
+  EXPECT_FALSE(Matches("*.bias", "layer1.0.weight"));
+  EXPECT_TRUE(Matches("*a*b", "xaxbxab"));
+  EXPECT_TRUE(Matches("*", ""));
+  EXPECT_FALSE(Matches("", "x"));
+}
+
 }  // namespace
 }  // namespace ringmaster

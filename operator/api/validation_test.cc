@@ -335,6 +335,16 @@ TEST(ValidationTest, PerplexityIsNotMeasuredWithMeanSquare) {
                           "with MeanSquare; take Loss"));
 }
 
+TEST(ValidationTest, OnlyWeightsAreTakenInPart) {
+  TrainingJob job = Digits();
+  job.spec.trainer->start_from = StartFrom{.path = "main/checkpoints", .except = {"fc.*"}};
+  EXPECT_THAT(ProblemLines(job), IsEmpty());
+  job.spec.trainer->start_from->take = StartFromTake::kEverything;
+  EXPECT_THAT(ProblemLines(job),
+              ElementsAre("spec.trainer.startFrom.except: is for Weights; leave it out, or take "
+                          "Weights instead of Everything"));
+}
+
 TEST(ValidationTest, EarlyStopAndTheBestCheckpointNeedEvaluations) {
   TrainingJob job = Digits();
   job.spec.trainer->evaluation.early_stop = EarlyStop{.patience = 3};

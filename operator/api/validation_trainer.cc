@@ -201,6 +201,13 @@ void CheckEvaluation(const TrainerConfig& trainer, Problems& problems) {
   if (evaluation.early_stop && !why.empty()) problems.push_back({path + ".earlyStop", why});
 }
 
+void CheckStartFrom(const TrainerConfig& trainer, Problems& problems) {
+  if (!trainer.start_from || trainer.start_from->except.empty()) return;
+  if (trainer.start_from->take == StartFromTake::kWeights) return;
+  problems.push_back({"spec.trainer.startFrom.except",
+                      "is for Weights; leave it out, or take Weights instead of Everything"});
+}
+
 bool EndsWithLogProbabilities(const Model& model) {
   return model.custom || (model.sequential && !model.sequential->layers.empty() &&
                           model.sequential->layers.back().log_softmax);
@@ -249,6 +256,7 @@ std::vector<schema::Problem> ValidateTrainer(const TrainerConfig& trainer) {
   CheckOptimizer(trainer.optimizer, problems);
   CheckEvaluation(trainer, problems);
   CheckLoss(trainer, problems);
+  CheckStartFrom(trainer, problems);
   CheckCustom(trainer, problems);
   return problems;
 }

@@ -234,6 +234,11 @@ bool AwaitsShardsOfOthers(const Pass& pass, const WorkerView& view) {
   });
 }
 
+std::string FirstStep(const Pass& pass) {
+  return pass.Native() && pass.spec.trainer->start_from ? "what spec.trainer.startFrom names"
+                                                        : "step 0";
+}
+
 void ApplyCheckpoints(Pass& pass) {
   CommitWhole(pass);
   DropRejected(pass);

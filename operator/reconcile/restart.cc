@@ -2,6 +2,7 @@
 
 #include "operator/controller/events.h"
 #include "operator/reconcile/budget.h"
+#include "operator/reconcile/checkpoints.h"
 #include "operator/reconcile/conditions.h"
 #include "operator/reconcile/drain.h"
 #include "operator/reconcile/losses.h"
@@ -28,7 +29,7 @@ std::string WhatNext(Pass& pass) {
   if (!pass.Native()) return "the program starts again in the next round";
   if (MembersStillDrain(pass)) return "training resumes from the checkpoint that is being written";
   if (pass.status.checkpoints.empty())
-    return "no checkpoint exists yet, so it starts again at step 0";
+    return "no checkpoint exists yet, so it starts again from " + FirstStep(pass);
   return fmt::format("training resumes from the checkpoint of step {}",
                      pass.status.checkpoints.front().step);
 }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "operator/reconcile/checkpoint_refs.h"
+#include "operator/reconcile/checkpoints.h"
 #include "operator/reconcile/conditions.h"
 #include "operator/reconcile/drain.h"
 #include "operator/reconcile/kernels.h"
@@ -86,7 +87,7 @@ void CountOutage(Pass& pass) {
 
 std::string Beginning(const Pass& pass) {
   if (!pass.Native()) return "";
-  if (pass.status.checkpoints.empty()) return ", from step 0";
+  if (pass.status.checkpoints.empty()) return ", from " + FirstStep(pass);
   return fmt::format(", from the checkpoint of step {}", pass.status.checkpoints.front().step);
 }
 

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "operator/reconcile/checkpoints.h"
 #include "operator/reconcile/conditions.h"
 #include "operator/reconcile/gang.h"
 #include "operator/reconcile/ownership.h"
@@ -16,7 +17,8 @@ constexpr char kDrainReason[] = "the job is being suspended";
 
 std::string Resumption(const Pass& pass) {
   if (!pass.Native()) return "";
-  if (pass.status.checkpoints.empty()) return " No checkpoint exists; it will start at step 0.";
+  if (pass.status.checkpoints.empty())
+    return fmt::format(" No checkpoint exists; it will start from {}.", FirstStep(pass));
   return fmt::format(" It will resume from the checkpoint of step {}.",
                      pass.status.checkpoints.front().step);
 }

@@ -12,7 +12,7 @@
 
 namespace ringmaster::checkpoint {
 
-// All of a checkpoint's tensors. Owns the files' content; movable.
+// All of a checkpoint's tensors, or of a single file's. Owns the files' content; movable.
 class Checkpoint {
  public:
   explicit Checkpoint(std::vector<SafetensorsFile> files) : files_(std::move(files)) {}
@@ -30,6 +30,17 @@ class Checkpoint {
 //   kNotFound   a file is missing: named, with a word on sharing when only other ranks' are
 //   kDataLoss   a file is torn or corrupt (named), or together they are not what `ref` says
 absl::StatusOr<Checkpoint> Load(const std::filesystem::path& directory, const CheckpointRef& ref);
+
+// The same of one of which no digest is known: each file has its own, which is checked.
+absl::StatusOr<Checkpoint> Load(const std::filesystem::path& directory, const CheckpointId& id);
+
+// A file by itself, of any program that writes safetensors. What it has of a checksum is checked.
+absl::StatusOr<Checkpoint> LoadFile(const std::filesystem::path& path);
+
+// What `directory` has whole, all of its files by their names, whoever wrote it: newest step first,
+// and of the same step the last round. Blocks on the disk. kNotFound, or as the system says, where
+// it is none that can be read.
+absl::StatusOr<std::vector<CheckpointId>> WholeCheckpoints(const std::filesystem::path& directory);
 
 }  // namespace ringmaster::checkpoint
 

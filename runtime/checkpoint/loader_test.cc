@@ -10,6 +10,7 @@ namespace ringmaster::checkpoint {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 class LoaderTest : public ::testing::Test {
@@ -84,6 +85,59 @@ TEST_F(LoaderTest, NamesAMissingFileAndThatWorkersMustShareTheDirectory) {
   EXPECT_EQ(loaded.status().code(), absl::StatusCode::kNotFound);
   EXPECT_THAT(Message(loaded.status()),
               AllOf(HasSubstr("rank-2-of-3"), HasSubstr("1 of 3"), HasSubstr("share")));
+}
+
+TEST_F(LoaderTest, FindsWhatIsWholeTheNewestFirst) {
+  const auto write = [&](int64_t step, int64_t round, int world) {
+    const CheckpointId id{.step = step, .round = round, .world_size = world};
+    WriteCheckpoint(directory_.path(), id, state_);
+    return id;
+  };
+  const CheckpointId old = write(5, 1, 2), again = write(5, 3, 2), newest = write(10, 2, 1);
+  write(20, 2, 3);
+  std::filesystem::remove(directory_.path() / ShardFileName({20, 2, 3}, 1));
+  Spill(directory_.path() / TemporaryName({30, 1, 1}, 0, kTestJob), "");
+  Spill(directory_.path() / "notes.txt", "");
+  const auto whole = WholeCheckpoints(directory_.path());
+  ASSERT_TRUE(whole.ok()) << whole.status();
+  EXPECT_THAT(*whole, ElementsAre(newest, again, old));
+}
+
+TEST_F(LoaderTest, SaysWhichDirectoryCannotBeRead) {
+  const auto whole = WholeCheckpoints(directory_.path() / "none");
+  EXPECT_EQ(whole.status().code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(Message(whole.status()), HasSubstr("none"));
+}
+
+TEST_F(LoaderTest, LoadsOneOfWhichNoDigestWasRecorded) {
+  WriteCheckpoint(directory_.path(), Id(2), state_);
+  const auto loaded = Load(directory_.path(), Id(2));
+  ASSERT_TRUE(loaded.ok()) << loaded.status();
+  EXPECT_NE(loaded->Find("t4"), nullptr);
+  std::string content = Slurp(Shard(1, 2));
+  content[content.size() - 3] ^= 0x10;
+  Spill(Shard(1, 2), content);
+  EXPECT_EQ(Load(directory_.path(), Id(2)).status().code(), absl::StatusCode::kDataLoss);
+}
+
+TEST_F(LoaderTest, LoadsAFileOfAnotherProgram) {
+  const auto path = directory_.path() / "model.safetensors";
+  std::string content = EncodeHeader(state_.tensors(), {{"format", "pt"}});
+  for (const TensorView& tensor : state_.tensors())
+    content.append(reinterpret_cast<const char*>(tensor.data.data()), tensor.data.size());
+  Spill(path, content);
+  const auto loaded = LoadFile(path);
+  ASSERT_TRUE(loaded.ok()) << loaded.status();
+  EXPECT_EQ(loaded->Find("t2")->shape, std::vector<int64_t>{40});
+}
+
+TEST_F(LoaderTest, ChecksTheChecksumThatAFileHas) {
+  WriteCheckpoint(directory_.path(), Id(1), state_);
+  EXPECT_TRUE(LoadFile(Shard(0, 1)).ok());
+  std::string content = Slurp(Shard(0, 1));
+  content[content.size() - 3] ^= 0x10;
+  Spill(Shard(0, 1), content);
+  EXPECT_THAT(Message(LoadFile(Shard(0, 1)).status()), HasSubstr("corrupt"));
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 
 #include "common/status.h"
+#include "common/text.h"
 #include "proto/ringmaster/training/v1alpha1/trainer.api.h"
 
 namespace ringmaster::optim {
@@ -15,26 +16,6 @@ namespace {
 
 using training::v1alpha1::ParameterGroup;
 using training::v1alpha1::ParameterRole;
-
-// `*` stands for any characters. Goes back to the last star where the rest does not fit, so it
-// takes at most the product of the lengths.
-bool Matches(std::string_view pattern, std::string_view name) {
-  size_t p = 0, n = 0, star = std::string_view::npos, after_star = 0;
-  while (n < name.size()) {
-    if (p < pattern.size() && pattern[p] == '*') {
-      star = p++;
-      after_star = n;
-    } else if (p < pattern.size() && pattern[p] == name[n]) {
-      ++p, ++n;
-    } else if (star != std::string_view::npos) {
-      p = star + 1;
-      n = ++after_star;
-    } else {
-      return false;
-    }
-  }
-  return pattern.find_first_not_of('*', p) == std::string_view::npos;
-}
 
 bool Has(ParameterRole role, std::string_view name) {
   if (role == ParameterRole::kBias) return name.ends_with(".bias");

@@ -70,6 +70,12 @@ class Replica {
   //   kFailedPrecondition  it is of another network, optimizer, data, seed or batch
   //   kDataLoss            its counters are not what we write
   absl::Status Restore(const checkpoint::Checkpoint& checkpoint);
+  // Takes parameters and running statistics alone, all of them or, on an error, none; but not those
+  // whose name matches one of `except` (common/text.h), which stay as they are.
+  //   kFailedPrecondition  one is missing or has another shape or type
+  //   kInvalidArgument     an `except` that matches nothing, by its place
+  absl::Status TakeWeights(const checkpoint::Checkpoint& checkpoint,
+                           std::span<const std::string> except);
 
   // sha256, in hexadecimal, over parameters and running statistics in the order of their names,
   // each name followed by a zero byte.
@@ -77,6 +83,9 @@ class Replica {
 
  private:
   Replica(const Workload& workload, std::unique_ptr<optim::Optimizer> optimizer);
+
+  // Parameters and running statistics, as they are in a checkpoint.
+  std::vector<checkpoint::TensorView> WeightTensors();
 
   const Workload* workload_;
   std::unique_ptr<optim::Optimizer> optimizer_;

@@ -7,8 +7,10 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "common/status.h"
+#include "common/text.h"
 #include "runtime/data/sample_stream.h"
 #include "runtime/train/metadata.h"
 #include "runtime/train/replica.h"
@@ -102,16 +104,45 @@ absl::StatusOr<std::vector<const TensorView*>> FindAll(const checkpoint::Checkpo
     const TensorView* its = checkpoint.Find(tensor.name);
     if (its == nullptr) return Differs("a network or optimizer without " + tensor.name);
     if (its->dtype != tensor.dtype || its->shape != tensor.shape) {
-      return Differs(fmt::format("a network whose {} has another shape", tensor.name));
+      return Differs(fmt::format(
+          "a network whose {} has another shape or type: {} [{}], not {} [{}]", tensor.name,
+          its->dtype, fmt::join(its->shape, ", "), tensor.dtype, fmt::join(tensor.shape, ", ")));
     }
     found.push_back(its);
   }
   return found;
 }
 
+// The views are of the replica's own, mutable memory.
+void Take(std::span<const TensorView> mine, std::span<const TensorView* const> its) {
+  for (size_t i = 0; i < mine.size(); ++i) {
+    std::memcpy(const_cast<std::byte*>(mine[i].data.data()), its[i]->data.data(),
+                mine[i].data.size());
+  }
+}
+
+// Without those that match one of `patterns`, each of which must match something.
+absl::StatusOr<std::vector<TensorView>> Without(std::span<const std::string> patterns,
+                                                std::vector<TensorView> tensors) {
+  const auto is = [](const std::string& pattern) {
+    return [&pattern](const TensorView& tensor) { return Matches(pattern, tensor.name); };
+  };
+  for (size_t i = 0; i < patterns.size(); ++i) {
+    if (std::none_of(tensors.begin(), tensors.end(), is(patterns[i]))) {
+      return absl::InvalidArgumentError(fmt::format(
+          "except[{}]: '{}' is the name of no parameter and no running statistic", i, patterns[i]));
+    }
+  }
+  std::erase_if(tensors, [&](const TensorView& tensor) {
+    return std::any_of(patterns.begin(), patterns.end(),
+                       [&](const std::string& pattern) { return is(pattern)(tensor); });
+  });
+  return tensors;
+}
+
 }  // namespace
 
-std::vector<TensorView> Replica::Tensors() {
+std::vector<TensorView> Replica::WeightTensors() {
   const nn::Model& layout = workload_->layout();
   std::vector<TensorView> tensors;
   for (const nn::Parameter& parameter : layout.parameters) {
@@ -120,6 +151,12 @@ std::vector<TensorView> Replica::Tensors() {
   for (const nn::State& state : layout.states) {
     tensors.push_back(ViewOf(state, state.name, states_.span()));
   }
+  return tensors;
+}
+
+std::vector<TensorView> Replica::Tensors() {
+  const nn::Model& layout = workload_->layout();
+  std::vector<TensorView> tensors = WeightTensors();
   for (const optim::StateBuffer& buffer : optimizer_->state()) {
     for (const nn::Parameter& parameter : layout.parameters) {
       tensors.push_back(ViewOf(
@@ -166,16 +203,21 @@ absl::Status Replica::Restore(const checkpoint::Checkpoint& checkpoint) {
   RM_RETURN_IF_ERROR(improvement.Restore(metadata));
   // On an error it is as it was.
   RM_RETURN_IF_ERROR(ledger_.Restore(position, Text(metadata, kLedger)));
-  // From here on nothing fails. The views are of this object's own, mutable memory.
-  for (size_t i = 0; i < mine.size(); ++i) {
-    std::memcpy(const_cast<std::byte*>(mine[i].data.data()), found[i]->data.data(),
-                mine[i].data.size());
-  }
+  // From here on nothing fails.
+  Take(mine, found);
   step_ = step;
   loss_ = loss;
   evaluation_ = evaluation;
   improvement_ = improvement;
   skipped_steps_ = skipped;
+  return absl::OkStatus();
+}
+
+absl::Status Replica::TakeWeights(const checkpoint::Checkpoint& checkpoint,
+                                  std::span<const std::string> except) {
+  RM_ASSIGN_OR_RETURN(const std::vector<TensorView> mine, Without(except, WeightTensors()));
+  RM_ASSIGN_OR_RETURN(const std::vector<const TensorView*> found, FindAll(checkpoint, mine));
+  Take(mine, found);
   return absl::OkStatus();
 }
 

@@ -12,6 +12,7 @@
 #include "runtime/device/available_memory.h"
 #include "runtime/train/memory_check.h"
 #include "runtime/train/restore.h"
+#include "runtime/train/start_from.h"
 
 namespace ringmaster::train {
 namespace {
@@ -113,12 +114,26 @@ absl::Status RoundRunner::Restore() {
   context_.checkpointer.StartRound(round_);
   RM_ASSIGN_OR_RETURN(auto existing, RestoreNewest(communicator_, context_.checkpointer.directory(),
                                                    round_.checkpoints, context_.replica, rejected));
+  const bool is_anew = existing.empty();
   context_.checkpointer.Restored(round_, std::move(existing));
+  if (is_anew) RM_RETURN_IF_ERROR(StartFromBefore());
   log::Info("round begins", {{"round", round_.number},
                              {"rank", round_.rank},
                              {"workers", round_.members.size()},
                              {"step", step()}});
   context_.events.Send(round_.number, meter_.Take(context_.replica));
+  return absl::OkStatus();
+}
+
+// With a checkpoint of the job's own at once: what it starts from may be gone, or have a newer one,
+// when a worker is lost.
+absl::Status RoundRunner::StartFromBefore() {
+  if (!context_.workload.config().start_from) return absl::OkStatus();
+  RM_ASSIGN_OR_RETURN(const std::optional<std::string> problem,
+                      StartFrom(communicator_, context_.workload, context_.options.workspace,
+                                context_.checkpointer.directory(), context_.replica));
+  if (problem) return End(contract::kExitBadConfig, *problem);
+  context_.checkpointer.Submit(context_.replica, Patience());
   return absl::OkStatus();
 }
 

@@ -60,6 +60,7 @@ class RoundRunner {
   absl::Status AgreeOnWorkload();
   absl::Status MeasureLinks();
   absl::Status Restore();
+  absl::Status StartFromBefore();
   absl::Status PrepareSteps();
   absl::Status CheckMemory();
   // What this rank wants of all.

@@ -1,0 +1,190 @@
+// Jobs that begin with what another job trained.
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <utility>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "common/contract.h"
+#include "runtime/train/testing/cluster.h"
+#include "runtime/train/testing/digits_job.h"
+
+namespace ringmaster::train {
+namespace {
+
+using ::testing::AllOf;
+using testing::Cluster;
+using testing::DigitsJob;
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using training::v1alpha1::StartFrom;
+using training::v1alpha1::StartFromTake;
+using training::v1alpha1::WorkerConfig;
+
+Finished Train(const WorkerConfig& config, const SessionOptions& options, int workers = 1) {
+  Cluster cluster(config, options);
+  cluster.Start(workers);
+  cluster.Announce();
+  return cluster.WaitUntilFinished();
+}
+
+// A job of 13 steps that has left checkpoints of steps 5, 10 and 13 in "first", and another one
+// with the same network and data.
+class StartFromTest : public ::testing::Test {
+ protected:
+  StartFromTest() {
+    WorkerConfig config = job_.config;
+    config.checkpoint.directory = "first";
+    config.checkpoint.every_steps = 5;
+    first_ = Train(config, job_.options, 2);
+    job_.config.checkpoint.directory = "second";
+  }
+
+  WorkerConfig From(StartFrom from) const {
+    WorkerConfig config = job_.config;
+    config.trainer.start_from = std::move(from);
+    return config;
+  }
+
+  // What all of two workers end with, alike.
+  Ending EndingOf(const WorkerConfig& config) {
+    Cluster cluster(config, job_.options);
+    cluster.Start(2);
+    cluster.Announce();
+    const std::vector<Ending> endings = cluster.WaitForEndings();
+    EXPECT_EQ(endings.front().exit_code, endings.back().exit_code);
+    EXPECT_EQ(endings.front().message, endings.back().message);
+    return endings.front();
+  }
+
+  void ExpectRefused(const StartFrom& from, const ::testing::Matcher<std::string>& message) {
+    const Ending ending = EndingOf(From(from));
+    EXPECT_EQ(ending.exit_code, contract::kExitBadConfig);
+    EXPECT_THAT(ending.message, AllOf(HasSubstr("spec.trainer.startFrom: worker "), message));
+  }
+
+  DigitsJob job_;
+  Finished first_;
+};
+
+TEST_F(StartFromTest, EverythingGoesOnAsTheOtherJobDid) {
+  for (const int workers : {1, 3}) {
+    const Finished branch =
+        Train(From({.path = "first", .step = 5, .take = StartFromTake::kEverything}), job_.options,
+              workers);
+    EXPECT_EQ(branch.steps, 13);
+    EXPECT_EQ(branch.weights_sha256, first_.weights_sha256);
+    EXPECT_EQ(branch.evaluation, first_.evaluation);
+    std::filesystem::remove_all(job_.workspace() / "second");
+  }
+}
+
+TEST_F(StartFromTest, WeightsAloneBeginAtStepZeroWithAnOptimizerThatRemembersNothing) {
+  const Finished fine = Train(From({.path = "first", .step = 13}), job_.options);
+  EXPECT_EQ(fine.steps, 13);
+  EXPECT_NE(fine.weights_sha256, first_.weights_sha256);
+  EXPECT_LT(fine.loss, first_.loss);
+}
+
+TEST_F(StartFromTest, TheNewestCheckpointIsTakenWhereNoStepIsNamed) {
+  const Finished newest = Train(From({.path = "first"}), job_.options);
+  std::filesystem::remove_all(job_.workspace() / "second");
+  const Finished named = Train(From({.path = "first", .step = 13}), job_.options);
+  EXPECT_EQ(newest.weights_sha256, named.weights_sha256);
+}
+
+TEST_F(StartFromTest, AFileOfWeightsIsTakenAsACheckpointIs) {
+  WorkerConfig config = job_.config;
+  config.checkpoint.directory = "alone";
+  Train(config, job_.options);
+  std::filesystem::path file;
+  for (const auto& entry : std::filesystem::directory_iterator(job_.workspace() / "alone"))
+    file = entry.path();
+  std::filesystem::rename(file, job_.workspace() / "model.safetensors");
+  const Finished from_file = Train(From({.path = "model.safetensors"}), job_.options);
+  std::filesystem::remove_all(job_.workspace() / "second");
+  const Finished from_directory = Train(From({.path = "first"}), job_.options);
+  EXPECT_EQ(from_file.weights_sha256, from_directory.weights_sha256);
+}
+
+TEST_F(StartFromTest, AJobThatHasACheckpointOfItsOwnGoesOnFromThat) {
+  WorkerConfig config = From({.path = "first"});
+  const Finished undisturbed = Train(config, job_.options, 2);
+  std::filesystem::remove_all(job_.workspace() / "second");
+  Cluster cluster(config, job_.options);
+  cluster.Start(2);
+  cluster.RunTo(1, 3);
+  cluster.WaitForCheckpoint(0);
+  std::filesystem::remove_all(job_.workspace() / "first");
+  cluster.Kill(1);
+  cluster.Start(2);
+  cluster.Announce();
+  EXPECT_EQ(cluster.WaitUntilFinished().weights_sha256, undisturbed.weights_sha256);
+}
+
+TEST_F(StartFromTest, WhatIsExceptedBeginsAnew) {
+  WorkerConfig config = From({.path = "first", .except = {"*"}});
+  const Finished anew = Train(config, job_.options);
+  EXPECT_EQ(anew.weights_sha256, first_.weights_sha256) << "as if nothing had been taken";
+}
+
+TEST_F(StartFromTest, WhatIsNotThereIsNamedOnEveryRank) {
+  ExpectRefused({.path = "none"}, HasSubstr("none: there is no such file or directory"));
+  ExpectRefused({.path = "first", .step = 6},
+                EndsWith("first: holds no whole checkpoint of step 6; it has 13, 10, 5"));
+  std::filesystem::create_directory(job_.workspace() / "empty");
+  ExpectRefused({.path = "empty"}, EndsWith("empty: holds no whole checkpoint"));
+}
+
+TEST_F(StartFromTest, WhatDoesNotFitIsNamed) {
+  job_.config.trainer.seed = 2;
+  ExpectRefused({.path = "first", .step = 5, .take = StartFromTake::kEverything},
+                EndsWith("it was written for seed 7"));
+  ExpectRefused({.path = "first", .except = {"cnov*"}},
+                HasSubstr("except[0]: 'cnov*' is the name of no parameter"));
+  std::ofstream(job_.workspace() / "torn.safetensors") << "torn";
+  ExpectRefused({.path = "torn.safetensors"}, HasSubstr("torn.safetensors"));
+  ExpectRefused({.path = "digits.csv", .step = 1}, HasSubstr("a file has no steps"));
+}
+
+// Each on a disk of its own, with the same data, but not the same weights.
+TEST_F(StartFromTest, WorkersThatSeeDifferentWeightsAreRefused) {
+  const std::filesystem::path other = job_.workspace() / "other machine";
+  std::filesystem::create_directory(other);
+  std::filesystem::copy(job_.data(), other);
+  std::filesystem::copy(job_.workspace() / "first", other / "first");
+  WorkerConfig config = job_.config;
+  config.checkpoint.directory = "first";
+  config.checkpoint.every_steps = 5;
+  config.trainer.seed = 2;
+  SessionOptions there = job_.options;
+  there.workspace = other;
+  Train(config, there, 2);
+  Cluster cluster(From({.path = "first", .step = 5}), job_.options);
+  cluster.adjust = [&](int worker, SessionOptions& options) {
+    if (worker == 1) options.workspace = other;
+  };
+  cluster.Start(2);
+  cluster.Announce();
+  for (const Ending& ending : cluster.WaitForEndings()) {
+    EXPECT_EQ(ending.exit_code, contract::kExitBadConfig);
+    EXPECT_EQ(ending.message,
+              "spec.trainer.startFrom: worker 1: first: holds other weights than worker 0 has "
+              "there; all workers must see the same files");
+  }
+}
+
+TEST_F(StartFromTest, AJobThatWouldWriteOverWhatItStartsFromIsRefused) {
+  job_.config.checkpoint.directory = "./first";
+  ExpectRefused({.path = "first"}, HasSubstr("another spec.checkpoint.directory"));
+}
+
+TEST_F(StartFromTest, AJobThatWouldHaveEndedBeforeIsRefused) {
+  ExpectRefused({.path = "first", .take = StartFromTake::kEverything},
+                HasSubstr("it is of step 13, and this job ends after 13: train for longer"));
+}
+
+}  // namespace
+}  // namespace ringmaster::train
