@@ -26,6 +26,9 @@ std::vector<schema::Problem> ValidateTrainer(const training::v1alpha1::TrainerCo
 // Why no evaluation is made while it trains, as the end of a message; empty where there are some.
 std::string WhyNeverEvaluated(const training::v1alpha1::TrainerConfig& trainer);
 
+// What the network sees of a sample of `data.csv`, which must be set.
+std::vector<std::int64_t> SampleShape(const training::v1alpha1::Data& data);
+
 // The part of that which concerns a list of layers; paths begin with
 // "spec.trainer.model.sequential". A layer that does not fit what reaches it is named with both.
 // Used by ValidateTrainer.

@@ -184,8 +184,9 @@ Misfit Apply(const Layer& layer, Extents& shape) {
 }
 
 // The first layer that does not fit; what comes after it would be a guess.
-void CheckShapes(const Sequential& model, const CsvData& data, Problems& problems) {
-  Extents shape(data.shape.begin(), data.shape.end());
+void CheckShapes(const Sequential& model, const Data& all, Problems& problems) {
+  const CsvData& data = *all.csv;
+  Extents shape = SampleShape(all);
   for (std::size_t i = 0; i < model.layers.size(); ++i) {
     const Misfit misfit = Apply(model.layers[i], shape);
     if (misfit.message.empty()) continue;
@@ -208,7 +209,7 @@ std::vector<schema::Problem> ValidateLayers(const Sequential& model, const Data&
   CheckNames(model, problems);
   CheckOrder(model, problems);
   CheckHead(model, data, problems);
-  if (problems.empty() && data.csv) CheckShapes(model, *data.csv, problems);
+  if (problems.empty() && data.csv) CheckShapes(model, data, problems);
   return problems;
 }
 

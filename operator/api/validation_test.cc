@@ -11,6 +11,7 @@ namespace {
 
 using namespace training::v1alpha1;  // NOLINT: every name here is one of the API's
 using Json = nlohmann::json;
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -333,6 +334,63 @@ TEST(ValidationTest, PerplexityIsNotMeasuredWithMeanSquare) {
   EXPECT_THAT(ProblemLines(job),
               ElementsAre("spec.trainer.evaluation.metric: Perplexity is not measured "
                           "with MeanSquare; take Loss"));
+}
+
+TEST(ValidationTest, ChangesOfImagesFitTheImages) {
+  TrainingJob job = Digits();
+  const std::string path = "spec.trainer.data.images";
+  Images& images = job.spec.trainer->data.images.emplace();
+  images = {.size = {32, 32}, .crop = Crop{}, .mirror = true, .mean = {0.5}, .deviation = {0.25}};
+  EXPECT_THAT(ProblemLines(job), IsEmpty());
+  images.size = {32};
+  images.crop = Crop{.min_area = 0.5, .max_area = 0.25, .min_aspect = 2};
+  images.mean = {1, 2, 3};
+  EXPECT_THAT(
+      ProblemLines(job),
+      ElementsAre(path + ".size: give two numbers, the height and the width",
+                  path + ".crop.minArea: 0.5 is more than maxArea (0.25); lower it",
+                  path + ".crop.minAspect: 2 is more than maxAspect (1.3333333333333333); lower it",
+                  path + ".mean: has 3 numbers for 1 channels; give one for each, or one for all"));
+  images = {};
+  job.spec.trainer->data.csv->shape = {64};
+  EXPECT_THAT(ProblemLines(job),
+              Contains(path + ": samples of shape [64] are no images, [channels, height, width]; "
+                              "leave it out, or give data.csv.shape so"));
+}
+
+TEST(ValidationTest, ImagesAreJudgedByTheSizeThatTheNetworkSees) {
+  TrainingJob job = Digits();
+  job.spec.trainer->model.zoo->name = "alexnet";
+  job.spec.trainer->data.images = Images{.size = {224, 224}};
+  EXPECT_THAT(ProblemLines(job), IsEmpty());
+  job.spec.trainer->data.images->size = {32, 32};
+  EXPECT_THAT(ProblemLines(job),
+              ElementsAre(HasSubstr("spec.trainer.data.images.size: images of [1, 32, 32] are too "
+                                    "small for alexnet")));
+}
+
+TEST(ValidationTest, LayersAreJudgedByTheSizeThatTheyDoSee) {
+  TrainingJob job = Digits();
+  job.spec.trainer->model = {.sequential =
+                                 Sequential{.layers = {{.max_pool = Pool{.kernel = 4}},
+                                                       {.flatten = Empty{}},
+                                                       {.linear = Linear{.features = 10}}}}};
+  job.spec.trainer->data.images = Images{.size = {4, 4}};
+  EXPECT_THAT(ProblemLines(job), IsEmpty());
+  job.spec.trainer->data.images->size = {3, 3};
+  EXPECT_THAT(ProblemLines(job),
+              ElementsAre(HasSubstr("spec.trainer.model.sequential.layers[0].maxPool")));
+}
+
+TEST(ValidationTest, ACollapseDoesWithoutTheCropThatThereIs) {
+  TrainingJob job = Digits();
+  job.spec.trainer->schedule.emplace().collapse = Collapse{.epochs = 1, .whole_images = true};
+  EXPECT_THAT(
+      ProblemLines(job),
+      ElementsAre("spec.trainer.schedule.collapse.wholeImages: there is no data.images.crop "
+                  "to do without; leave it out"));
+  job.spec.trainer->data.images = Images{.crop = Crop{}};
+  EXPECT_THAT(ProblemLines(job), IsEmpty());
 }
 
 TEST(ValidationTest, OnlyWeightsAreTakenInPart) {

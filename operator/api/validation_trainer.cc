@@ -46,23 +46,35 @@ void CheckBatchNorm(const Model& model, Problems& problems) {
                                                    model.zoo ? model.zoo->name : "the network")});
 }
 
-void CheckImages(const networks::Network& network, const CsvData& data, Problems& problems) {
-  constexpr char kPath[] = "spec.trainer.data.csv.shape";
-  if (data.shape.size() != 3) {
-    problems.push_back({kPath, fmt::format("{} needs images, [channels, height, width], not {}",
-                                           network.name, data.shape)});
+bool AreImages(const CsvData& data) {
+  return data.shape.size() == 3;
+}
+
+bool AreResized(const Data& data) {
+  return AreImages(*data.csv) && data.images && data.images->size.size() == 2;
+}
+
+void CheckImages(const networks::Network& network, const Data& data, Problems& problems) {
+  if (!AreImages(*data.csv)) {
+    problems.push_back(
+        {"spec.trainer.data.csv.shape", fmt::format("{} needs images, [channels, height, width], "
+                                                    "not {}",
+                                                    network.name, data.csv->shape)});
     return;
   }
-  const std::int64_t side = std::min(data.shape[1], data.shape[2]);
+  const std::vector<std::int64_t> shape = SampleShape(data);
+  const char* path =
+      AreResized(data) ? "spec.trainer.data.images.size" : "spec.trainer.data.csv.shape";
+  const std::int64_t side = std::min(shape[1], shape[2]);
   if (side >= network.smallest_side) return;
   const std::string others = networks::NamesOf([&](const networks::Network& other) {
     return !other.reads_text() && other.smallest_side <= side;
   });
   problems.push_back(
-      {kPath, fmt::format("images of {} are too small for {}, whose layers need at least {} by {} "
-                          "points; take larger ones, or {}",
-                          data.shape, network.name, network.smallest_side, network.smallest_side,
-                          others)});
+      {path,
+       fmt::format("images of {} are too small for {}, whose layers need at least {} by {} "
+                   "points; take larger ones, or {}",
+                   shape, network.name, network.smallest_side, network.smallest_side, others)});
 }
 
 void CheckNetworkAndData(const networks::Network& network, const Data& data, Problems& problems) {
@@ -76,7 +88,45 @@ void CheckNetworkAndData(const networks::Network& network, const Data& data, Pro
                                     data.text->window, network.longest_window, network.name)});
   }
   if (!network.reads_text() && data.csv && !data.csv->shape.empty())
-    CheckImages(network, *data.csv, problems);
+    CheckImages(network, data, problems);
+}
+
+void CheckRange(const std::string& crop, const char* of, double low, double high,
+                Problems& problems) {
+  if (low <= high) return;
+  problems.push_back(
+      {crop + ".min" + of, fmt::format("{} is more than max{} ({}); lower it", low, of, high)});
+}
+
+void CheckPerChannel(const std::string& path, size_t numbers, std::int32_t channels,
+                     Problems& problems) {
+  if (numbers <= 1 || numbers == static_cast<size_t>(channels)) return;
+  problems.push_back({path, fmt::format("has {} numbers for {} channels; give one for each, or one "
+                                        "for all",
+                                        numbers, channels)});
+}
+
+void CheckChangesOfImages(const Data& data, Problems& problems) {
+  if (!data.images) return;
+  const std::string path = "spec.trainer.data.images";
+  const Images& images = *data.images;
+  if (data.text) problems.push_back({path, "text has no images; leave it out"});
+  if (!images.size.empty() && images.size.size() != 2)
+    problems.push_back({path + ".size", "give two numbers, the height and the width"});
+  if (images.crop) {
+    CheckRange(path + ".crop", "Area", images.crop->min_area, images.crop->max_area, problems);
+    CheckRange(path + ".crop", "Aspect", images.crop->min_aspect, images.crop->max_aspect,
+               problems);
+  }
+  if (!data.csv || data.csv->shape.empty()) return;
+  if (!AreImages(*data.csv)) {
+    problems.push_back({path, fmt::format("samples of shape {} are no images, [channels, height, "
+                                          "width]; leave it out, or give data.csv.shape so",
+                                          data.csv->shape)});
+    return;
+  }
+  CheckPerChannel(path + ".mean", images.mean.size(), data.csv->shape.front(), problems);
+  CheckPerChannel(path + ".deviation", images.deviation.size(), data.csv->shape.front(), problems);
 }
 
 void CheckModelAndData(const Model& model, const Data& data, Problems& problems) {
@@ -201,6 +251,14 @@ void CheckEvaluation(const TrainerConfig& trainer, Problems& problems) {
   if (evaluation.early_stop && !why.empty()) problems.push_back({path + ".earlyStop", why});
 }
 
+void CheckWholeImages(const TrainerConfig& trainer, Problems& problems) {
+  const auto& schedule = trainer.schedule;
+  if (!schedule || !schedule->collapse || !schedule->collapse->whole_images) return;
+  if (trainer.data.images && trainer.data.images->crop) return;
+  problems.push_back({"spec.trainer.schedule.collapse.wholeImages",
+                      "there is no data.images.crop to do without; leave it out"});
+}
+
 void CheckStartFrom(const TrainerConfig& trainer, Problems& problems) {
   if (!trainer.start_from || trainer.start_from->except.empty()) return;
   if (trainer.start_from->take == StartFromTake::kWeights) return;
@@ -245,6 +303,12 @@ std::string WhyNeverEvaluated(const TrainerConfig& trainer) {
   return "";
 }
 
+std::vector<std::int64_t> SampleShape(const Data& data) {
+  std::vector<std::int64_t> shape(data.csv->shape.begin(), data.csv->shape.end());
+  if (AreResized(data)) std::ranges::copy(data.images->size, shape.begin() + 1);
+  return shape;
+}
+
 std::vector<schema::Problem> ValidateTrainer(const TrainerConfig& trainer) {
   Problems problems;
   CheckModelAndData(trainer.model, trainer.data, problems);
@@ -257,6 +321,8 @@ std::vector<schema::Problem> ValidateTrainer(const TrainerConfig& trainer) {
   CheckEvaluation(trainer, problems);
   CheckLoss(trainer, problems);
   CheckStartFrom(trainer, problems);
+  CheckChangesOfImages(trainer.data, problems);
+  CheckWholeImages(trainer, problems);
   CheckCustom(trainer, problems);
   return problems;
 }

@@ -28,6 +28,23 @@ absl::Status CheckSpec(const char* what, const tensor::Tensor& tensor,
                                                 tensor.spec().ToString(), wanted.ToString()));
 }
 
+// Where the samples of a batch go, one after another.
+struct Places {
+  Places(const SampleFormat& format, tensor::Tensor& inputs, tensor::Tensor& labels)
+      : input(static_cast<char*>(inputs.raw())),
+        label(labels.data<int32_t>()),
+        input_bytes(format.input.bytes()),
+        label_count(format.labels()) {}
+  void Next() {
+    input += input_bytes;
+    label += label_count;
+  }
+  char* input;
+  int32_t* label;
+  const size_t input_bytes;
+  const int64_t label_count;
+};
+
 class FunctionDataset : public Dataset {
  public:
   FunctionDataset(SampleFormat format, uint32_t size, CopyFunction copy)
@@ -53,8 +70,8 @@ tensor::ValueSpec SampleFormat::LabelsOf(size_t rows) const {
   return {Batched(rows, label_shape), tensor::DType::kI32};
 }
 
-absl::Status Dataset::Fill(std::span<const uint32_t> rows, tensor::Tensor& inputs,
-                           tensor::Tensor& labels) const {
+absl::Status Dataset::Check(std::span<const uint32_t> rows, const tensor::Tensor& inputs,
+                            const tensor::Tensor& labels) const {
   RM_RETURN_IF_ERROR(CheckSpec("inputs", inputs, format_.InputsOf(rows.size())));
   RM_RETURN_IF_ERROR(CheckSpec("labels", labels, format_.LabelsOf(rows.size())));
   const uint32_t samples = size();
@@ -64,14 +81,32 @@ absl::Status Dataset::Fill(std::span<const uint32_t> rows, tensor::Tensor& input
           fmt::format("sample {} of a data set of {} was asked for", row, samples));
     }
   }
-  char* input = static_cast<char*>(inputs.raw());
-  int32_t* label = labels.data<int32_t>();
-  const size_t input_bytes = format_.input.bytes();
-  const int64_t label_count = format_.labels();
+  return absl::OkStatus();
+}
+
+absl::Status Dataset::Fill(std::span<const uint32_t> rows, tensor::Tensor& inputs,
+                           tensor::Tensor& labels) const {
+  RM_RETURN_IF_ERROR(Check(rows, inputs, labels));
+  Places places(format_, inputs, labels);
   for (const uint32_t row : rows) {
-    CopySample(row, input, label);
-    input += input_bytes;
-    label += label_count;
+    CopySample(row, places.input, places.label);
+    places.Next();
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Dataset::FillForTraining(std::span<const uint32_t> rows,
+                                      std::span<const uint64_t> positions, tensor::Tensor& inputs,
+                                      tensor::Tensor& labels) const {
+  RM_RETURN_IF_ERROR(Check(rows, inputs, labels));
+  if (positions.size() != rows.size()) {
+    return absl::InvalidArgumentError(
+        fmt::format("{} samples have {} positions", rows.size(), positions.size()));
+  }
+  Places places(format_, inputs, labels);
+  for (size_t i = 0; i < rows.size(); ++i) {
+    CopyTrainingSample(rows[i], positions[i], places.input, places.label);
+    places.Next();
   }
   return absl::OkStatus();
 }

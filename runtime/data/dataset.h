@@ -63,9 +63,26 @@ class Dataset {
   absl::Status Fill(std::span<const uint32_t> rows, tensor::Tensor& inputs,
                     tensor::Tensor& labels) const;
 
+  // The same as training sees them: what is left to chance (image_dataset.h) follows from a
+  // sample's place in the sample stream, `positions`, as many as rows. kInvalidArgument as above.
+  absl::Status FillForTraining(std::span<const uint32_t> rows, std::span<const uint64_t> positions,
+                               tensor::Tensor& inputs, tensor::Tensor& labels) const;
+
+ protected:
+  // A sample of a data set that this one makes its own from.
+  static void Copy(const Dataset& from, uint32_t row, void* input, int32_t* labels) {
+    from.CopySample(row, input, labels);
+  }
+
  private:
+  absl::Status Check(std::span<const uint32_t> rows, const tensor::Tensor& inputs,
+                     const tensor::Tensor& labels) const;
   // Copies one sample whose number and destination were checked.
   virtual void CopySample(uint32_t row, void* input, int32_t* labels) const = 0;
+  virtual void CopyTrainingSample(uint32_t row, uint64_t /*position*/, void* input,
+                                  int32_t* labels) const {
+    CopySample(row, input, labels);
+  }
 
   SampleFormat format_;
 };

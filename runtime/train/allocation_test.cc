@@ -272,6 +272,14 @@ std::vector<AllocationCase> AllocationCases() {
        .ranks = 2,
        .shards = 4,
        .change = [](TrainerConfig& trainer) { trainer.gradients.bucket_bytes = 16 * 1024; }});
+  cases.push_back(
+      {.name = "ImagesThatAreCutMirroredAndResized", .change = [](TrainerConfig& trainer) {
+         trainer.data.images =
+             training::v1alpha1::Images{.size = {10, 12},
+                                        .resize = training::v1alpha1::Resize::kCubic,
+                                        .crop = training::v1alpha1::Crop{},
+                                        .mirror = true};
+       }});
   cases.push_back({.name = "FourWorkersByHalving",
                    .ranks = 4,
                    .shards = 8,

@@ -20,15 +20,13 @@ using testing::Cluster;
 using testing::DigitsJob;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using testing::TrainUndisturbed;
 
 // A job with a checkpoint every four steps, and what it ends with when nothing happens to it.
 class RecoveryTest : public ::testing::Test {
  protected:
   RecoveryTest() {
-    Cluster undisturbed(job_.config, job_.options);
-    undisturbed.Start(1);
-    undisturbed.Announce();
-    expected_ = undisturbed.WaitUntilFinished();
+    expected_ = TrainUndisturbed(job_.config, job_.options);
     std::filesystem::remove_all(job_.checkpoints());
     job_.config.checkpoint.every_steps = 4;
   }
@@ -271,10 +269,7 @@ TEST(OptimizerRecoveryTest, GoesOnWithTheBitsOfAnUndisturbedRun) {
     job.config.trainer.schedule->polynomial.emplace();
     job.config.trainer.schedule->collapse.emplace();
     job.config.trainer.schedule->collapse->steps = 3;
-    Cluster undisturbed(job.config, job.options);
-    undisturbed.Start(1);
-    undisturbed.Announce();
-    const Finished expected = undisturbed.WaitUntilFinished();
+    const Finished expected = TrainUndisturbed(job.config, job.options);
     std::filesystem::remove_all(job.checkpoints());
     job.config.checkpoint.every_steps = 4;
     Cluster cluster(job.config, job.options);

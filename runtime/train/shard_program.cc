@@ -22,6 +22,11 @@ std::span<const uint32_t> SamplesOf(const BatchPart& part) {
                               static_cast<size_t>(part.range.size()));
 }
 
+std::span<const uint64_t> PositionsOf(const BatchPart& part) {
+  return part.positions.subspan(static_cast<size_t>(part.range.begin),
+                                static_cast<size_t>(part.range.size()));
+}
+
 }  // namespace
 
 ShardProgram::ShardProgram(const Workload& workload, graph::CompileOptions options,
@@ -82,14 +87,13 @@ void ShardProgram::Complete(size_t parameter) {
 
 absl::StatusOr<ShardProgram::Prepared*> ShardProgram::FilledWith(const BatchPart& part) {
   RM_ASSIGN_OR_RETURN(Prepared * prepared, PreparedFor(part.range.size()));
-  RM_RETURN_IF_ERROR(workload_.train().Fill(SamplesOf(part), prepared->inputs, prepared->labels));
+  RM_RETURN_IF_ERROR(workload_.train().FillForTraining(SamplesOf(part), PositionsOf(part),
+                                                       prepared->inputs, prepared->labels));
   return prepared;
 }
 
 graph::RunContext ShardProgram::ContextOf(const BatchPart& part) const {
-  return {.seed = workload_.seed(),
-          .sample_positions = part.positions.subspan(static_cast<size_t>(part.range.begin),
-                                                     static_cast<size_t>(part.range.size()))};
+  return {.seed = workload_.seed(), .sample_positions = PositionsOf(part)};
 }
 
 void ShardProgram::ListenFor(const GradientsReady* ready) {

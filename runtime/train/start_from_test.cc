@@ -19,16 +19,10 @@ using testing::Cluster;
 using testing::DigitsJob;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
+using testing::TrainUndisturbed;
 using training::v1alpha1::StartFrom;
 using training::v1alpha1::StartFromTake;
 using training::v1alpha1::WorkerConfig;
-
-Finished Train(const WorkerConfig& config, const SessionOptions& options, int workers = 1) {
-  Cluster cluster(config, options);
-  cluster.Start(workers);
-  cluster.Announce();
-  return cluster.WaitUntilFinished();
-}
 
 // A job of 13 steps that has left checkpoints of steps 5, 10 and 13 in "first", and another one
 // with the same network and data.
@@ -38,7 +32,7 @@ class StartFromTest : public ::testing::Test {
     WorkerConfig config = job_.config;
     config.checkpoint.directory = "first";
     config.checkpoint.every_steps = 5;
-    first_ = Train(config, job_.options, 2);
+    first_ = TrainUndisturbed(config, job_.options, 2);
     job_.config.checkpoint.directory = "second";
   }
 
@@ -72,8 +66,8 @@ class StartFromTest : public ::testing::Test {
 TEST_F(StartFromTest, EverythingGoesOnAsTheOtherJobDid) {
   for (const int workers : {1, 3}) {
     const Finished branch =
-        Train(From({.path = "first", .step = 5, .take = StartFromTake::kEverything}), job_.options,
-              workers);
+        TrainUndisturbed(From({.path = "first", .step = 5, .take = StartFromTake::kEverything}),
+                         job_.options, workers);
     EXPECT_EQ(branch.steps, 13);
     EXPECT_EQ(branch.weights_sha256, first_.weights_sha256);
     EXPECT_EQ(branch.evaluation, first_.evaluation);
@@ -82,36 +76,36 @@ TEST_F(StartFromTest, EverythingGoesOnAsTheOtherJobDid) {
 }
 
 TEST_F(StartFromTest, WeightsAloneBeginAtStepZeroWithAnOptimizerThatRemembersNothing) {
-  const Finished fine = Train(From({.path = "first", .step = 13}), job_.options);
+  const Finished fine = TrainUndisturbed(From({.path = "first", .step = 13}), job_.options);
   EXPECT_EQ(fine.steps, 13);
   EXPECT_NE(fine.weights_sha256, first_.weights_sha256);
   EXPECT_LT(fine.loss, first_.loss);
 }
 
 TEST_F(StartFromTest, TheNewestCheckpointIsTakenWhereNoStepIsNamed) {
-  const Finished newest = Train(From({.path = "first"}), job_.options);
+  const Finished newest = TrainUndisturbed(From({.path = "first"}), job_.options);
   std::filesystem::remove_all(job_.workspace() / "second");
-  const Finished named = Train(From({.path = "first", .step = 13}), job_.options);
+  const Finished named = TrainUndisturbed(From({.path = "first", .step = 13}), job_.options);
   EXPECT_EQ(newest.weights_sha256, named.weights_sha256);
 }
 
 TEST_F(StartFromTest, AFileOfWeightsIsTakenAsACheckpointIs) {
   WorkerConfig config = job_.config;
   config.checkpoint.directory = "alone";
-  Train(config, job_.options);
+  TrainUndisturbed(config, job_.options);
   std::filesystem::path file;
   for (const auto& entry : std::filesystem::directory_iterator(job_.workspace() / "alone"))
     file = entry.path();
   std::filesystem::rename(file, job_.workspace() / "model.safetensors");
-  const Finished from_file = Train(From({.path = "model.safetensors"}), job_.options);
+  const Finished from_file = TrainUndisturbed(From({.path = "model.safetensors"}), job_.options);
   std::filesystem::remove_all(job_.workspace() / "second");
-  const Finished from_directory = Train(From({.path = "first"}), job_.options);
+  const Finished from_directory = TrainUndisturbed(From({.path = "first"}), job_.options);
   EXPECT_EQ(from_file.weights_sha256, from_directory.weights_sha256);
 }
 
 TEST_F(StartFromTest, AJobThatHasACheckpointOfItsOwnGoesOnFromThat) {
   WorkerConfig config = From({.path = "first"});
-  const Finished undisturbed = Train(config, job_.options, 2);
+  const Finished undisturbed = TrainUndisturbed(config, job_.options, 2);
   std::filesystem::remove_all(job_.workspace() / "second");
   Cluster cluster(config, job_.options);
   cluster.Start(2);
@@ -126,7 +120,7 @@ TEST_F(StartFromTest, AJobThatHasACheckpointOfItsOwnGoesOnFromThat) {
 
 TEST_F(StartFromTest, WhatIsExceptedBeginsAnew) {
   WorkerConfig config = From({.path = "first", .except = {"*"}});
-  const Finished anew = Train(config, job_.options);
+  const Finished anew = TrainUndisturbed(config, job_.options);
   EXPECT_EQ(anew.weights_sha256, first_.weights_sha256) << "as if nothing had been taken";
 }
 
@@ -161,7 +155,7 @@ TEST_F(StartFromTest, WorkersThatSeeDifferentWeightsAreRefused) {
   config.trainer.seed = 2;
   SessionOptions there = job_.options;
   there.workspace = other;
-  Train(config, there, 2);
+  TrainUndisturbed(config, there, 2);
   Cluster cluster(From({.path = "first", .step = 5}), job_.options);
   cluster.adjust = [&](int worker, SessionOptions& options) {
     if (worker == 1) options.workspace = other;

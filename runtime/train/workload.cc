@@ -11,6 +11,7 @@
 #include "common/text.h"
 #include "proto/ringmaster/training/v1alpha1/trainer.api.h"
 #include "proto/schema/defaults.h"
+#include "runtime/data/image_dataset.h"
 #include "runtime/data/sample_stream.h"
 #include "runtime/device/threads.h"
 #include "runtime/graph/op_definition.h"
@@ -18,6 +19,7 @@
 #include "runtime/kernels/library_version.h"
 #include "runtime/nn/binding.h"
 #include "runtime/optim/optimizer.h"
+#include "runtime/optim/schedule.h"
 #include "runtime/train/bucket_sum.h"
 #include "runtime/train/custom.h"
 #include "runtime/train/evaluation.h"
@@ -74,6 +76,17 @@ nn::Loss LossOf(const training::v1alpha1::TrainerConfig& config) {
   return nn::Loss::kCrossEntropy;
 }
 
+// A collapse may see images whole.
+data::ImageRun ImageRunOf(const training::v1alpha1::TrainerConfig& config,
+                          const optim::RunLength& length) {
+  data::ImageRun run{.seed = static_cast<uint64_t>(config.seed)};
+  const auto& schedule = config.schedule;
+  if (schedule && schedule->collapse && schedule->collapse->whole_images)
+    run.whole_from =
+        data::FirstPosition(optim::CollapseBegin(*schedule, length), config.batch.size);
+  return run;
+}
+
 bool HasSumsOverShards(const graph::Graph& graph) {
   return std::ranges::any_of(graph.nodes(),
                              [](const graph::Node& node) { return node.op->over_shards; });
@@ -112,6 +125,10 @@ absl::StatusOr<Workload> Workload::Load(const training::v1alpha1::TrainerConfig&
                                             ? LoadCustom(parts, *config.data.custom, workspace)
                                             : data::Load(config.data, workspace);
   if (!splits.ok()) return splits.status();
+  if (config.data.images) {
+    const optim::RunLength run = RunLengthOf(config, splits->train->size());
+    RM_RETURN_IF_ERROR(data::ChangeImages(*config.data.images, ImageRunOf(config, run), *splits));
+  }
   return Workload(config, *std::move(splits), std::move(parts));
 }
 

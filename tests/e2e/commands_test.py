@@ -260,14 +260,18 @@ class Guides(RunTest):
 
     SAMPLES = 1_281_167  # of ImageNet
 
+    def write_job(self, trainer):
+        """job.yaml with these lines of spec.trainer."""
+        (self.folder / "job.yaml").write_text(
+            "apiVersion: training.ringmaster.dev/v1alpha1\nkind: TrainingJob\nmetadata: {name: recipe}\nspec:\n  workers: {replicas: 4}\n  trainer:\n" +
+            textwrap.indent(trainer, "    "))
+
     def rates(self, trainer, samples=SAMPLES):
         """The learning rate and weight decay of each step that a job with these lines of spec.trainer takes."""
         fields = {"model": "{zoo: {name: lenet-bn}}", "optimizer": "{sgd: {learningRate: 0.1}}", "batch": "{size: 1024}", "epochs": "60"}
         absent = [f"{name}: {value}" for name, value in fields.items() if f"{name}:" not in trainer and not (name == "epochs" and "\nsteps:" in trainer)]
         lines = "\n".join(["data: {csv: {path: digits.csv, classes: 10, shape: [1, 8, 8]}}", *absent, trainer])
-        (self.folder / "job.yaml").write_text(
-            "apiVersion: training.ringmaster.dev/v1alpha1\nkind: TrainingJob\nmetadata: {name: recipe}\nspec:\n  workers: {replicas: 4}\n  trainer:\n" +
-            textwrap.indent(lines, "    "))
+        self.write_job(lines)
         answer = ringmaster(self.folder, "schedule", "plot", "job.yaml", "--samples", str(samples), "--csv", "rates.csv")
         self.assertEqual(answer.returncode, 0, trainer + answer.stderr)
         with open(self.folder / "rates.csv", newline="") as table:
@@ -282,9 +286,21 @@ class Guides(RunTest):
             alike = math.isclose(got_rate, rate(step), rel_tol=1e-12) and math.isclose(got_decay, decay(step), rel_tol=1e-12)
             self.assertTrue(alike, f"{trainer}: step {step} has {got_rate}, {got_decay}, not {rate(step)}, {decay(step)}")
 
+    def recipes(self):
+        return re.findall(r"```yaml\n(.*?)```", (ROOT / "docs/recipes.md").read_text(), re.DOTALL)
+
+    def test_what_the_recipes_make_of_images_is_taken_with_a_collapse_that_sees_them_whole(self):
+        caffe, = (lines for lines in self.recipes() if lines.startswith("data:"))
+        network = "model: {zoo: {name: resnet-50}}\noptimizer: {sgd: {learningRate: 4.8}}\nbatch: {size: 14336}\nsteps: 8040\nschedule: {collapse: {steps: 402, wholeImages: true}}\n"
+        self.write_job(network + caffe)
+        torchvision = {"scale": "csv.scale=255", "mean": "images.mean=[0.485, 0.456, 0.406]", "deviation": "images.deviation=[0.229, 0.224, 0.225]"}
+        for settings in ((), torchvision.values()):
+            sets = [word for setting in settings for word in ("--set", f"spec.trainer.data.{setting}")]
+            answer = ringmaster(self.folder, "validate", "job.yaml", *sets)
+            self.assertEqual(answer.returncode, 0, answer.stdout + answer.stderr)
+
     def test_every_recipe_of_the_docs_has_its_formulas_rate_and_decay_at_every_step(self):
-        recipes = re.findall(r"```yaml\n(.*?)```", (ROOT / "docs/recipes.md").read_text(), re.DOTALL)
-        groups, resnet, caffe, cycles, lars = recipes
+        groups, resnet, caffe, cycles, collapse, lars = (lines for lines in self.recipes() if not lines.startswith("data:"))
         small = math.ceil(60 * self.SAMPLES / 1024)  # steps of the batch and the epochs of rates()
         self.check_points(groups, small, lambda i: 12, lambda i: 0.0001)
         self.check_large_batches(resnet)
@@ -294,6 +310,8 @@ class Guides(RunTest):
             x = math.fmod(i * 1024 / self.SAMPLES, 10)
             return 0.1 * (0.1 + 0.9 * (x / 2 if x < 2 else 1 - (x - 2) / 8))
         self.check_points(cycles, small, cyclic, lambda i: 0)
+        begin, end = 37534, 43790  # 30 and 35 epochs; the checkpoint that it starts from is one step older
+        self.check_points(collapse, end, lambda i: cyclic(i) if i < begin else cyclic(begin) * (1 - (i - begin) / (end - begin)) ** 2, lambda i: 0)
         self.check_points(lars, small, lambda i: 12 * (i / 400 if i < 400 else (1 - i / small) ** 2), lambda i: 0.0005)
 
     def test_every_other_kind_of_schedule_has_its_formulas_rate_and_decay_at_every_step(self):

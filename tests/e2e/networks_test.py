@@ -82,6 +82,13 @@ class Networks(RunTest):
         _, _, accuracy = self.trained(DIGITS, LAYERS, "spec.trainer.epochs=5").result()
         self.assertGreater(accuracy, 0.8)
 
+    def test_digits_that_are_enlarged_and_seen_in_part_are_learnt_with_the_same_bits_on_one_and_two_workers(self):
+        images = "spec.trainer.data.images={size: [12, 12], resize: Cubic, crop: {minArea: 0.6}, mean: [0.3], deviation: [0.4]}"
+        settings = (images, "spec.trainer.epochs=5", "spec.trainer.schedule={collapse: {epochs: 1, wholeImages: true}}")
+        (weights, _, accuracy), other = (self.trained(DIGITS, *settings, workers=workers).result() for workers in (1, 2))
+        self.assertEqual(weights, other[0])
+        self.assertGreater(accuracy, 0.9)
+
     def test_digits_are_learnt_by_each_loss(self):
         likelihood = ("spec.trainer.loss=NegativeLogLikelihood", LAYERS.replace("{linear: {features: 10}}", "{linear: {features: 10}}, {logSoftmax: {}}"))
         square = ("spec.trainer.loss=MeanSquare", "spec.trainer.model.zoo.batchNormMomentum=0.8")  # which takes its time
@@ -101,6 +108,8 @@ class Networks(RunTest):
                 (DIGITS, LAYERS.replace("{maxPool: {kernel: 2}}", "{}"), "layers[5]: set exactly one of conv2d, maxPool, averagePool, linear, batchNorm, "),
                 (DIGITS, "spec.trainer.loss=NegativeLogLikelihood", "spec.trainer.loss: NegativeLogLikelihood takes log-probabilities"),
                 (DIGITS, "spec.trainer.model.zoo={name: lenet, batchNormMomentum: 0.8}", "batchNormMomentum: lenet has no batch norm: leave it out"),
+                (DIGITS, "spec.trainer.data.images={size: [8]}", "spec.trainer.data.images.size: give two numbers, the height and the width"),
+                (CHAR_LM, "spec.trainer.data.images={mirror: true}", "spec.trainer.data.images: text has no images; leave it out"),
                 (DIGITS, "spec.trainer.labelSmoothing=1", "spec.trainer.labelSmoothing: 1 is more than 0.99")):
             for command in ("run", "validate"):
                 answer = ringmaster(self.folder, command, str(manifest), "--set", setting)

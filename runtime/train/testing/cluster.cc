@@ -278,6 +278,14 @@ Finished Cluster::WaitUntilFinished() {
   return first.value();
 }
 
+Finished TrainUndisturbed(const training::v1alpha1::WorkerConfig& config,
+                          const SessionOptions& options, int workers) {
+  Cluster cluster(config, options);
+  cluster.Start(workers);
+  cluster.Announce();
+  return cluster.WaitUntilFinished();
+}
+
 std::string Cluster::Describe() const {
   std::string text;
   std::lock_guard lock(mutex_);

@@ -116,6 +116,10 @@ class Cluster {
   bool paused_ = false;
 };
 
+// What so many workers end with when nothing happens to them.
+Finished TrainUndisturbed(const training::v1alpha1::WorkerConfig& config,
+                          const SessionOptions& options, int workers = 1);
+
 }  // namespace ringmaster::train::testing
 
 #endif  // RINGMASTER_RUNTIME_TRAIN_TESTING_CLUSTER_H_
