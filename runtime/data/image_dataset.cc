@@ -108,13 +108,14 @@ class ImageDataset : public Dataset {
   }
 
   void Change(uint32_t row, const Box& box, bool is_mirrored, void* input, int32_t* labels) const {
-    Workspace& workspace = WorkspaceFor(before_, after_, channels_, InterpolationOf(images_.resize));
+    Workspace& workspace =
+        WorkspaceFor(before_, after_, channels_, InterpolationOf(images_.resize));
     Copy(*from_, row, workspace.image.data(), labels);
     const auto pixels = static_cast<size_t>(after_.pixels());
     for (size_t c = 0; c < mean_.size(); ++c) {
       const std::span<float> channel(static_cast<float*>(input) + c * pixels, pixels);
-      workspace.resizer.Resize(
-          workspace.image.data() + c * static_cast<size_t>(before_.pixels()), box, channel.data());
+      workspace.resizer.Resize(workspace.image.data() + c * static_cast<size_t>(before_.pixels()),
+                               box, channel.data());
       if (is_mirrored) Mirror(channel);
       for (float& value : channel) value = (value - mean_[c]) / deviation_[c];
     }
@@ -166,7 +167,8 @@ Box LargestBox(const Crop& crop, ImageSize image) {
   const double aspect = std::clamp(width / height, crop.min_aspect, crop.max_aspect);
   const ImageSize size{.height = std::min(image.height, Pixels(width / aspect)),
                        .width = std::min(image.width, Pixels(height * aspect))};
-  return {.top = (image.height - size.height) / 2, .left = (image.width - size.width) / 2,
+  return {.top = (image.height - size.height) / 2,
+          .left = (image.width - size.width) / 2,
           .size = size};
 }
 

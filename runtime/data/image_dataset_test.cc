@@ -18,8 +18,8 @@
 namespace ringmaster::data {
 namespace {
 
-using ::testing::ElementsAre;
 using ::testing::Each;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using training::v1alpha1::Crop;
 using training::v1alpha1::Images;
@@ -53,9 +53,8 @@ class ImageDatasetTest : public ::testing::Test {
 
   Filled HeldOut(const std::vector<uint32_t>& rows) const {
     Filled batch;
-    Into(*splits_.held_out, batch, rows.size(), [&](auto& inputs, auto& labels) {
-      return splits_.held_out->Fill(rows, inputs, labels);
-    });
+    Into(*splits_.held_out, batch, rows.size(),
+         [&](auto& inputs, auto& labels) { return splits_.held_out->Fill(rows, inputs, labels); });
     return batch;
   }
 
@@ -134,8 +133,10 @@ TEST_F(ImageDatasetTest, HalfOfTheTrainingImagesAreMirroredAndNoneThatAreHeldOut
   constexpr int kViews = 2000;
   for (uint64_t p = 0; p < kViews; ++p) {
     const std::vector<float> view = Seen({0}, {p}).inputs;
-    if (view == mirrored) ++count;
-    else ASSERT_EQ(view, CountedUp(24));
+    if (view == mirrored)
+      ++count;
+    else
+      ASSERT_EQ(view, CountedUp(24));
   }
   EXPECT_NEAR(count, kViews / 2, 5 * std::sqrt(kViews) / 2);
 }
@@ -246,10 +247,8 @@ TEST_F(BoxTest, APlaceIsAsLikelyAsAnyOther) {
 
 TEST_F(BoxTest, WhereNoneFitsItIsTheLargestInTheMiddle) {
   const Crop crop{.min_area = 1, .max_area = 1};
-  EXPECT_THAT(Draw(crop, {100, 400}, 20),
-              Each(Box{.top = 0, .left = 133, .size = {100, 133}}));
-  EXPECT_THAT(Draw(crop, {400, 100}, 20),
-              Each(Box{.top = 133, .left = 0, .size = {133, 100}}));
+  EXPECT_THAT(Draw(crop, {100, 400}, 20), Each(Box{.top = 0, .left = 133, .size = {100, 133}}));
+  EXPECT_THAT(Draw(crop, {400, 100}, 20), Each(Box{.top = 133, .left = 0, .size = {133, 100}}));
   EXPECT_THAT(Draw({.min_area = 0.001, .max_area = 0.001}, {1, 1}, 20),
               Each(Box{.top = 0, .left = 0, .size = {1, 1}}));
 }

@@ -50,7 +50,8 @@ void Resizer::Place(int64_t begin, int64_t extent, std::vector<Taps>& taps) cons
 void Resizer::Resize(const float* image, const Box& box, float* resized) {
   if (box.size == to_) {
     for (int64_t y = 0; y < to_.height; ++y)
-      std::copy_n(image + (box.top + y) * from_.width + box.left, to_.width, resized + y * to_.width);
+      std::copy_n(image + (box.top + y) * from_.width + box.left, to_.width,
+                  resized + y * to_.width);
     return;
   }
   const size_t taps = how_ == Interpolation::kLinear ? 2 : 4;

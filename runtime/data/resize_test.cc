@@ -37,14 +37,21 @@ std::vector<float> Squares() {
 // The values are torch.nn.functional.interpolate's, align_corners=False.
 TEST(ResizeTest, LinearIsPyTorchsBilinear) {
   EXPECT_THAT(Resized(Squares(), {3, 4}, {.size = {3, 4}}, {2, 3}, Interpolation::kLinear),
-              Pointwise(FloatNear(1e-4F), std::vector<float>{4.5000F, 9.5000F, 17.8333F, 54.5000F, 75.5000F, 99.8333F}));
+              Pointwise(FloatNear(1e-4F), std::vector<float>{4.5000F, 9.5000F, 17.8333F, 54.5000F,
+                                                             75.5000F, 99.8333F}));
 }
 
 TEST(ResizeTest, CubicIsPyTorchsBicubic) {
   EXPECT_THAT(Resized(Squares(), {3, 4}, {.size = {3, 4}}, {2, 3}, Interpolation::kCubic),
-              Pointwise(FloatNear(1e-4F), std::vector<float>{2.2221F, 6.3594F, 14.6726F, 55.6043F, 77.5156F, 103.6029F}));
-  EXPECT_THAT(Resized(Squares(), {3, 4}, {.size = {3, 4}}, {4, 6}, Interpolation::kCubic),
-              Pointwise(FloatNear(1e-4F), std::vector<float>{-1.1854F, -1.1630F, -0.4144F, 0.9782F, 4.1434F, 6.5131F, 4.5062F, 6.9015F, 11.5324F, 15.6877F, 22.7352F, 27.4777F, 33.9469F, 40.0516F, 50.7518F, 59.2261F, 72.3429F, 80.7949F, 65.9198F, 74.3973F, 88.9798F, 100.2168F, 117.2159F, 128.0407F}));
+              Pointwise(FloatNear(1e-4F), std::vector<float>{2.2221F, 6.3594F, 14.6726F, 55.6043F,
+                                                             77.5156F, 103.6029F}));
+  EXPECT_THAT(
+      Resized(Squares(), {3, 4}, {.size = {3, 4}}, {4, 6}, Interpolation::kCubic),
+      Pointwise(FloatNear(1e-4F),
+                std::vector<float>{-1.1854F, -1.1630F, -0.4144F, 0.9782F,   4.1434F,   6.5131F,
+                                   4.5062F,  6.9015F,  11.5324F, 15.6877F,  22.7352F,  27.4777F,
+                                   33.9469F, 40.0516F, 50.7518F, 59.2261F,  72.3429F,  80.7949F,
+                                   65.9198F, 74.3973F, 88.9798F, 100.2168F, 117.2159F, 128.0407F}));
 }
 
 TEST(ResizeTest, ABoxIsResizedAsAnImageOfItsOwn) {
