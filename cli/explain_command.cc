@@ -1,31 +1,20 @@
 #include "cli/explain_command.h"
 
-#include <filesystem>
-
-#include "cli/companion.h"
-#include "cli/failure.h"
-#include "cli/worker_environment.h"
+#include "cli/job_trainer.h"
 
 namespace ringmaster::cli {
 namespace {
 
-int BecomeTrainer(const ExplainOptions& options, const std::string& flag) {
-  const auto trainer = TakeWorkersEnvironment(options.manifest, options.set, "the network");
-  if (!trainer.ok()) return FailWith(trainer.status());
-  const std::vector<std::string> arguments = {flag, options.out};
-  if (!trainer->program) return BecomeCompanion("ringmaster-train", arguments);
-  const auto workspace = std::filesystem::absolute(options.manifest).parent_path();
-  return BecomeProgram(workspace / *trainer->program, arguments);
-}
+constexpr char kWhat[] = "the network";
 
 }  // namespace
 
 int ExplainGraph(const ExplainOptions& options) {
-  return BecomeTrainer(options, "--dump-graph");
+  return BecomeTrainer(options.manifest, options.set, kWhat, {"--dump-graph", options.out});
 }
 
 int ExplainProfile(const ExplainOptions& options) {
-  return BecomeTrainer(options, "--profile");
+  return BecomeTrainer(options.manifest, options.set, kWhat, {"--profile", options.out});
 }
 
 }  // namespace ringmaster::cli

@@ -14,9 +14,8 @@ struct ExplainOptions {
   std::string out;  // the folder for the files
 };
 
-// Each reads and checks the manifest, then becomes the job's trainer, which writes the files
-// (runtime/train/graph_dump.h, job_profile.h): its own network is known to it alone. Returns, with
-// an exit code, only if it cannot.
+// Each becomes the job's trainer (job_trainer.h), which writes the files
+// (runtime/train/graph_dump.h, job_profile.h).
 int ExplainGraph(const ExplainOptions& options);
 int ExplainProfile(const ExplainOptions& options);
 

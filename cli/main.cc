@@ -15,6 +15,7 @@
 
 #include "cli/command_line.h"
 #include "cli/companion.h"
+#include "cli/evaluate_command.h"
 #include "cli/explain_command.h"
 #include "cli/get_command.h"
 #include "cli/kubectl/plugin.h"
@@ -129,6 +130,24 @@ void AddExplain(CLI::App& explain, const std::string& name, const std::string& h
       [options, run, &command] { command = [options, run] { return run(*options); }; });
 }
 
+void AddEvaluate(CLI::App& app, std::function<int()>& command) {
+  const auto options = std::make_shared<EvaluateOptions>();
+  CLI::App* evaluate = app.add_subcommand("evaluate",
+                                          "Say how right saved weights are on a job's held-out "
+                                          "samples: each by itself, and the mean of "
+                                          "what several predict.");
+  evaluate->add_option("manifest", options->manifest, "The manifest, a YAML file.")->required();
+  evaluate
+      ->add_option(
+          "saved", options->saved,
+          "Directories of checkpoints, of which the newest is taken, or DIRECTORY@STEP; or "
+          "safetensors files.")
+      ->required();
+  evaluate->add_option("--set", options->set, kSetHelp)->allow_extra_args(false);
+  evaluate->add_flag("--json", options->as_json, "For programs.");
+  evaluate->callback([options, &command] { command = [options] { return Evaluate(*options); }; });
+}
+
 int Main(int argc, char** argv) {
   CLI::App app("Ringmaster trains neural networks: one manifest, from a laptop to a cluster.",
                "ringmaster");
@@ -142,6 +161,7 @@ int Main(int argc, char** argv) {
   AddValidate(app, command);
   AddGet(app, command);
   AddLogs(app, command);
+  AddEvaluate(app, command);
   AddSchedule(app, command);
   AddCompanions(
       app, "bench", "Measure this machine.",

@@ -147,13 +147,14 @@ absl::StatusOr<Evaluator::Sums> Evaluator::RunPass(data::RowRange rows) {
   RM_ASSIGN_OR_RETURN(const tensor::Tensor loss, prepared->executor->Output(nn::kLossSum));
   RM_ASSIGN_OR_RETURN(const tensor::Tensor correct, prepared->executor->Output(nn::kCorrect));
   Sums sums{.loss = loss.data<float>()[0], .correct = correct.data<float>()[0]};
-  if (!has_top5_ && !has_auroc_) return sums;
+  if (!has_top5_ && !has_auroc_ && !listener_) return sums;
   RM_ASSIGN_OR_RETURN(const tensor::Tensor logits, prepared->executor->Output(nn::kLogits));
   if (has_top5_) {
     const int64_t classes = held_out.format().classes;
     sums.in_top5 = static_cast<double>(CountInTop(5, logits.span<float>(), classes, labels));
   }
   if (has_auroc_) AddScores(logits.span<float>(), labels);
+  if (listener_) listener_(rows, logits.span<float>(), labels);
   return sums;
 }
 
@@ -185,22 +186,10 @@ absl::Status Evaluator::MeasureAuroc(collectives::Communicator& communicator, Ev
   const std::vector<size_t> counts = ScoresByRank(communicator.world());
   std::vector<double> all(std::accumulate(counts.begin(), counts.end(), size_t{0}));
   RM_RETURN_IF_ERROR(communicator.Allgather(scores_, counts, all, "evaluation scores"));
-  const auto labels = static_cast<size_t>(workload_.held_out().format().labels());
-  std::vector<Scored> samples(workload_.held_out().size());
-  double sum = 0;
-  int measured = 0;
-  for (size_t label = 0; label < labels; ++label) {
-    for (size_t i = 0; i < samples.size(); ++i) {
-      const size_t place = kGathered * (i * labels + label);
-      samples[i] = {.score = all[place], .positive = all[place + 1] != 0};
-    }
-    const std::optional<double> auroc = Auroc(samples);
-    if (workload_.held_out().format().has_independent_labels())
-      result.label_aurocs.push_back(auroc);
-    sum += auroc.value_or(0);
-    measured += auroc ? 1 : 0;
-  }
-  if (measured > 0) result.auroc = sum / measured;
+  const data::SampleFormat& format = workload_.held_out().format();
+  Aurocs found = AurocsOf(all, static_cast<size_t>(format.labels()));
+  result.auroc = found.mean;
+  if (format.has_independent_labels()) result.label_aurocs = std::move(found.each);
   return absl::OkStatus();
 }
 

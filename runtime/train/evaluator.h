@@ -10,10 +10,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -50,6 +52,12 @@ class Evaluator {
   absl::StatusOr<std::optional<Evaluation>> Reduce(int64_t step,
                                                    collectives::Communicator& communicator);
 
+  // What hears of every score that a Compute finds, pass by pass: as many rows of scores as there
+  // are labels in `rows`, or a score for each label where labels are independent.
+  using Listener = std::function<void(data::RowRange rows, std::span<const float> scores,
+                                      std::span<const int32_t> labels)>;
+  void Tell(Listener listener) { listener_ = std::move(listener); }
+
   // What a Compute on this rank takes beside weights and statistics.
   size_t bytes(const collectives::Communicator& communicator) const;
 
@@ -84,6 +92,7 @@ class Evaluator {
   const std::span<float> states_;
   const bool has_top5_;
   const bool has_auroc_;
+  Listener listener_;
   std::shared_ptr<device::Buffer> arena_;
   std::map<int64_t, Prepared> prepared_;  // by samples: a whole pass, and the last one
   // Over all blocks: loss, and labels that were first, and among the first five. None where there

@@ -1,7 +1,6 @@
 #include "runtime/train/lone_worker.h"
 
 #include <chrono>
-#include <string>
 #include <utility>
 
 #include <fmt/format.h>
@@ -18,16 +17,6 @@ double SecondsBetween(SteadyClock::time_point begin, SteadyClock::time_point end
   return std::chrono::duration<double>(end - begin).count();
 }
 
-collectives::CommunicatorOptions Alone(const std::string& address) {
-  collectives::CommunicatorOptions round;
-  round.job = "lone worker";
-  round.round = 1;
-  round.rank = 0;
-  round.members = {{.address = address, .pod_uid = "lone"}};
-  round.key = "nobody else takes part in it";
-  return round;
-}
-
 }  // namespace
 
 LoneWorker::LoneWorker(const Workload& workload, Replica replica, kernels::Selection kernels)
@@ -39,16 +28,13 @@ absl::StatusOr<std::unique_ptr<LoneWorker>> LoneWorker::Create(const Workload& w
                                                                kernels::Selection kernels) {
   RM_ASSIGN_OR_RETURN(Replica replica, Replica::Create(workload));
   std::unique_ptr<LoneWorker> worker(new LoneWorker(workload, std::move(replica), kernels));
-  RM_ASSIGN_OR_RETURN(worker->listener_, collectives::tcp::Listener::Open("127.0.0.1:0"));
-  RM_ASSIGN_OR_RETURN(
-      worker->communicator_,
-      collectives::Communicator::Create(Alone(worker->listener_->address()), *worker->listener_));
+  RM_ASSIGN_OR_RETURN(worker->communicator_, LoneCommunicator::Create());
   RM_ASSIGN_OR_RETURN(worker->steps_, StepRunner::Create({.workload = workload,
                                                           .replica = worker->replica_,
                                                           .shards = worker->shards_,
                                                           .debug = worker->debug_},
                                                          workload.config().batch.shards.value_or(0),
-                                                         *worker->communicator_));
+                                                         **worker->communicator_));
   return worker;
 }
 

@@ -6,11 +6,11 @@
 #define RINGMASTER_RUNTIME_TRAIN_LONE_WORKER_H_
 
 #include <memory>
+#include <optional>
 
 #include "absl/status/statusor.h"
-#include "runtime/collectives/communicator.h"
-#include "runtime/collectives/transport/tcp/listener.h"
 #include "runtime/graph/profile.h"
+#include "runtime/train/lone_communicator.h"
 #include "runtime/train/step_runner.h"
 
 namespace ringmaster::train {
@@ -53,8 +53,7 @@ class LoneWorker {
   Replica replica_;
   ShardRunner shards_;
   const DebugSwitches debug_;
-  std::unique_ptr<collectives::tcp::Listener> listener_;
-  std::unique_ptr<collectives::Communicator> communicator_;
+  std::optional<LoneCommunicator> communicator_;
   std::unique_ptr<StepRunner> steps_;
 };
 

@@ -56,4 +56,23 @@ std::optional<double> Auroc(std::span<Scored> samples) {
   return static_cast<double>(won) / (2.0 * static_cast<double>(positives * negatives));
 }
 
+Aurocs AurocsOf(std::span<const double> scored, size_t labels) {
+  constexpr size_t kTogether = 2;  // a score, and whether its label holds
+  std::vector<Scored> samples(scored.size() / (kTogether * labels));
+  Aurocs found;
+  double sum = 0;
+  int measured = 0;
+  for (size_t label = 0; label < labels; ++label) {
+    for (size_t i = 0; i < samples.size(); ++i) {
+      const size_t place = kTogether * (i * labels + label);
+      samples[i] = {.score = scored[place], .positive = scored[place + 1] != 0};
+    }
+    found.each.push_back(Auroc(samples));
+    sum += found.each.back().value_or(0);
+    measured += found.each.back() ? 1 : 0;
+  }
+  if (measured > 0) found.mean = sum / measured;
+  return found;
+}
+
 }  // namespace ringmaster::train

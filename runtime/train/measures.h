@@ -3,9 +3,11 @@
 #ifndef RINGMASTER_RUNTIME_TRAIN_MEASURES_H_
 #define RINGMASTER_RUNTIME_TRAIN_MEASURES_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <vector>
 
 namespace ringmaster::train {
 
@@ -27,6 +29,16 @@ struct Scored {
 // McNeil, 1982). It is a quotient of two whole numbers, rounded once. Nothing where one of the two
 // kinds is missing or a score is NaN. Takes less than 2^32 samples, which it sorts.
 std::optional<double> Auroc(std::span<Scored> samples);
+
+// What an evaluation says of it.
+struct Aurocs {
+  std::optional<double> mean;               // of those that there are; nothing where there are none
+  std::vector<std::optional<double>> each;  // by label
+};
+
+// The area of each of a sample's `labels` labels. `scored` has, sample by sample and label by
+// label, the score and 1 where the label holds, 0 where not, by turns.
+Aurocs AurocsOf(std::span<const double> scored, size_t labels);
 
 }  // namespace ringmaster::train
 

@@ -4,6 +4,7 @@
 #include <csignal>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -22,6 +23,7 @@
 #include "runtime/train/channel.h"
 #include "runtime/train/graph_dump.h"
 #include "runtime/train/inbox.h"
+#include "runtime/train/job_evaluation.h"
 #include "runtime/train/job_profile.h"
 #include "runtime/train/session.h"
 #include "runtime/train/workload.h"
@@ -177,6 +179,18 @@ absl::Status ProfileJob(Parts parts, const std::string& folder) {
   RM_ASSIGN_OR_RETURN(Workload workload, LoadWorkload(job));
   RM_RETURN_IF_ERROR(workload.CheckModel(job.options.kernels, device::FindMemoryRoom()));
   return ProfileSteps(workload, job.options.kernels, folder);
+}
+
+absl::StatusOr<std::string> EvaluateJob(Parts parts, std::span<const std::string> saved,
+                                        bool as_json) {
+  RM_ASSIGN_OR_RETURN(const Job job, ReadJob(std::move(parts)));
+  RM_ASSIGN_OR_RETURN(Workload workload, LoadWorkload(job));
+  RM_RETURN_IF_ERROR(workload.CheckModel(job.options.kernels, device::FindMemoryRoom()));
+  std::vector<SavedWeights> weights;
+  for (const std::string& one : saved) weights.push_back(ParseSavedWeights(one));
+  RM_ASSIGN_OR_RETURN(const JobEvaluation evaluation,
+                      EvaluateSaved(workload, job.options.kernels, weights));
+  return as_json ? ToJson(evaluation) : ToTable(evaluation);
 }
 
 Ending RunTrainer(const Parts& parts) {

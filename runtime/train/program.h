@@ -3,6 +3,7 @@
 #ifndef RINGMASTER_RUNTIME_TRAIN_PROGRAM_H_
 #define RINGMASTER_RUNTIME_TRAIN_PROGRAM_H_
 
+#include <span>
 #include <string>
 
 #include "absl/status/status.h"
@@ -28,6 +29,10 @@ absl::StatusOr<SessionOptions> ReadOptions();
 // where the time of its steps goes (job_profile.h).
 absl::Status DumpJob(Parts parts, const std::string& folder);
 absl::Status ProfileJob(Parts parts, const std::string& folder);
+// The same: how right `saved`, each a path, with @STEP behind a directory's where it is not the
+// newest, are on its held-out samples (job_evaluation.h): a table, or JSON.
+absl::StatusOr<std::string> EvaluateJob(Parts parts, std::span<const std::string> saved,
+                                        bool as_json);
 
 // The whole program but its exit: dials the launcher, serves metrics, runs the session with these
 // parts. The metrics endpoint is still up afterwards, and a checkpoint may still be written; call

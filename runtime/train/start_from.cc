@@ -10,7 +10,7 @@
 #include "common/log.h"
 #include "common/status.h"
 #include "proto/ringmaster/training/v1alpha1/trainer.api.h"
-#include "runtime/checkpoint/loader.h"
+#include "runtime/train/saved_weights.h"
 
 namespace ringmaster::train {
 namespace {
@@ -34,16 +34,10 @@ Source SourceOf(const std::string& text) {
   return id;
 }
 
-std::string StepsOf(const std::vector<CheckpointId>& ids) {
-  constexpr size_t kShown = 8;
-  std::string text;
-  for (size_t i = 0; i < std::min(ids.size(), kShown); ++i)
-    text += fmt::format("{}{}", i == 0 ? "" : ", ", ids[i].step);
-  return ids.size() > kShown ? text + ", ..." : text;
-}
-
-absl::StatusOr<Source> Find(const training::v1alpha1::StartFrom& from,
-                            const std::filesystem::path& path, const std::filesystem::path& own) {
+// What rank 0 sees.
+absl::StatusOr<Source> FindFor(const training::v1alpha1::StartFrom& from,
+                               const std::filesystem::path& path,
+                               const std::filesystem::path& own) {
   std::error_code error;
   if (std::filesystem::equivalent(path, own, error)) {
     return absl::InvalidArgumentError(
@@ -51,29 +45,12 @@ absl::StatusOr<Source> Find(const training::v1alpha1::StartFrom& from,
         ": this job writes its own checkpoints there, over those that it starts from; give it "
         "another spec.checkpoint.directory");
   }
-  const auto kind = std::filesystem::status(path, error).type();
-  if (kind == std::filesystem::file_type::not_found) {
-    return absl::NotFoundError(path.string() +
-                               ": there is no such file or directory on the worker of rank 0");
-  }
-  if (kind == std::filesystem::file_type::regular) {
-    if (!from.step) return Source();
-    return absl::InvalidArgumentError(path.string() + ": a file has no steps; leave `step` out");
-  }
-  RM_ASSIGN_OR_RETURN(const std::vector<CheckpointId> whole, checkpoint::WholeCheckpoints(path));
-  if (whole.empty()) return absl::NotFoundError(path.string() + ": holds no whole checkpoint");
-  if (!from.step) return whole.front();
-  const auto found = std::find_if(whole.begin(), whole.end(),
-                                  [&](const CheckpointId& id) { return id.step == *from.step; });
-  if (found != whole.end()) return *found;
-  return absl::NotFoundError(fmt::format("{}: holds no whole checkpoint of step {}; it has {}",
-                                         path.string(), *from.step, StepsOf(whole)));
+  return Find({.path = path, .step = from.step});
 }
 
 absl::Status Take(const training::v1alpha1::StartFrom& from, const std::filesystem::path& path,
                   const Source& source, uint64_t total_steps, Replica& replica) {
-  RM_ASSIGN_OR_RETURN(const checkpoint::Checkpoint loaded,
-                      source ? checkpoint::Load(path, *source) : checkpoint::LoadFile(path));
+  RM_ASSIGN_OR_RETURN(const checkpoint::Checkpoint loaded, Load(path, source));
   const bool everything = from.take == StartFromTake::kEverything;
   const absl::Status taken =
       everything ? replica.Restore(loaded) : replica.TakeWeights(loaded, from.except);
@@ -131,7 +108,7 @@ absl::StatusOr<std::optional<std::string>> StartFrom(collectives::Communicator& 
   absl::Status mine;
   std::string choice;
   if (communicator.rank() == 0) {
-    const absl::StatusOr<Source> source = Find(from, path, own);
+    const absl::StatusOr<Source> source = FindFor(from, path, own);
     if (source.ok()) choice = TextOf(*source);
     mine = source.status();
   }

@@ -1,10 +1,13 @@
 #include "runtime/train/trainer.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <map>
+#include <span>
 #include <string>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -29,15 +32,18 @@ std::string Usage(const std::string& program, const Parts& parts) {
                           NamesLine("data sets", parts.datasets()) +
                           NamesLine("optimizers", parts.optimizers());
   return fmt::format(
-      "usage: {} [--dump-graph FOLDER | --profile FOLDER | --print-config | --help]\n"
+      "usage: {} [--dump-graph FOLDER | --profile FOLDER | --evaluate [--json] SAVED... |\n"
+      "       --print-config | --help]\n"
       "\n"
       "Trains what RINGMASTER_TRAINER_CONFIG says, as one worker of a job. The launcher starts it "
       "and\n"
       "speaks to it over RINGMASTER_CHANNEL; --print-config shows its environment. --dump-graph "
       "writes\n"
-      "what becomes of the network instead, --profile where the time of its steps goes: "
+      "what becomes of the network instead, --profile where the time of its steps goes, --evaluate "
+      "how\n"
+      "right saved weights are: `ringmaster explain graph`, `ringmaster explain profile` and "
       "`ringmaster\n"
-      "explain graph` and `ringmaster explain profile` call them.\n{}{}",
+      "evaluate` call them.\n{}{}",
       program, own.empty() ? "" : "\nIts own parts:\n", own);
 }
 
@@ -65,6 +71,18 @@ int Profile(const Parts& parts, const std::string& folder) {
                  folder);
 }
 
+// "--evaluate [--json] SAVED...": SAVED in `arguments`.
+int Evaluate(const Parts& parts, std::span<const std::string> arguments) {
+  const bool as_json = arguments.front() == "--json";
+  const auto text = EvaluateJob(parts, arguments.subspan(as_json ? 1 : 0), as_json);
+  if (!text.ok()) {
+    std::fprintf(stderr, "%s\n", Message(text.status()).c_str());
+    return ExitCodeFor(text.status());
+  }
+  std::fputs(text->c_str(), stdout);
+  return contract::kExitOk;
+}
+
 }  // namespace
 
 int TrainerMain(int argc, char** argv, const Parts& parts) {
@@ -81,6 +99,9 @@ int TrainerMain(int argc, char** argv, const Parts& parts) {
   }
   if (argument == "--dump-graph" && argc == 3) return DumpGraph(parts, argv[2]);
   if (argument == "--profile" && argc == 3) return Profile(parts, argv[2]);
+  const std::vector<std::string> rest(argv + std::min(argc, 2), argv + argc);
+  if (argument == "--evaluate" && !rest.empty() && rest.back() != "--json")
+    return Evaluate(parts, rest);
   if (argc > 1) {
     std::fprintf(stderr, "%s: unknown argument %s\n%s", program.c_str(), argv[1],
                  Usage(program, parts).c_str());

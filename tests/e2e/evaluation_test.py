@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """What is measured on the held-out samples, and what a manifest makes of it: an early end, the best checkpoint kept."""
 import csv
+import json
 import math
 import os
 import shutil
@@ -109,6 +110,45 @@ class Evaluation(RunTest):
                 self.assertEqual(answer.returncode, 65, answer.stdout + answer.stderr)
                 self.assertIn(words, answer.stderr)
         self.assertFalse((self.folder / ".ringmaster").exists(), "nothing was started")
+
+
+class SavedWeights(RunTest):
+    def test_they_are_as_right_as_their_job_has_measured_and_so_is_the_mean_of_what_several_predict(self):
+        folder = self.fresh_folder()
+        kept = folder / "kept"
+        run = self.digits("--set", f"spec.checkpoint={{directory: {kept}, everySteps: 45, everySeconds: 0, keep: 2}}", "--workers", "2", folder=folder)
+        run.result()
+        measured = run.job()["status"]["result"]["evaluation"]
+
+        def evaluated(*arguments):
+            answer = ringmaster(folder, "evaluate", str(DIGITS), *arguments)
+            self.assertEqual(answer.returncode, 0, answer.stderr)
+            return answer.stdout
+        alone = json.loads(evaluated("kept", "--json"))
+        (model,) = alone["models"]
+        self.assertEqual(model.pop("name"), "kept, step 450")
+        self.assertEqual(model, {name: measured[name] for name in ("loss", "accuracy", "top5Accuracy")})
+        self.assertNotIn("mean", alone)
+        three = json.loads(evaluated("kept@405", "kept@450", "kept", "--json"))
+        losses = [model["loss"] for model in three["models"]]
+        self.assertEqual(losses[1:], [measured["loss"]] * 2)
+        # A logarithm of a mean is not less than the mean of the logarithms.
+        self.assertLessEqual(three["mean"]["loss"], sum(losses) / 3 + 1e-6)
+        self.assertGreaterEqual(three["mean"]["loss"], min(losses) - 0.1)
+        self.assertRegex(evaluated("kept@405", "kept"), r"^weights +loss +accuracy.*\nkept, step 405 +0\..*\nkept, step 450 +0\..*\nmean of 2 +0\..*\n$")
+
+    def test_what_is_not_there_or_another_networks_is_said(self):
+        folder = self.fresh_folder()
+        self.digits("--set", f"spec.checkpoint.directory={folder / 'kept'}", "--set", "spec.trainer.epochs=1", folder=folder).result()
+        for arguments, code, words in (
+                (("nowhere",), 66, "nowhere: there is no such file or directory"),
+                (("kept@7",), 66, "kept: holds no whole checkpoint of step 7; it has 23"),
+                (("kept", "--set", "spec.trainer.model.zoo={name: resnet-18}"), 65, "kept: it was written for a network whose conv1.weight has another shape"),
+                (("kept", "--set", "spec.trainer.data.csv.holdOutEvery=0"), 65, "holds out no samples"),
+                ((), 64, "saved is required")):
+            answer = ringmaster(folder, "evaluate", str(DIGITS), *arguments)
+            self.assertEqual(answer.returncode, code, answer.stdout + answer.stderr)
+            self.assertIn(words, answer.stderr)
 
 
 if __name__ == "__main__":
