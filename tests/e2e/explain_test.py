@@ -2,7 +2,9 @@
 """The `ringmaster explain` commands as their user meets them: what they write, and what they refuse."""
 import json
 import re
+import subprocess
 from pathlib import Path
+from xml.etree import ElementTree
 
 from ringmaster_run import ROOT, RunTest, main, ringmaster
 
@@ -57,8 +59,10 @@ class ExplainGraphCommand(RunTest):
         self.assertRegex(text["3-plan.txt"], r"^arena: [0-9,]+ bytes, [0-9,]+ without reuse\nreorders of images: .*\n(    .*\n)*reorders of images within other steps: .*\n(    .*\n)*0 \S+: \S+ by \S+\n    %\d+ f32\[")
         self.assertRegex(text["4-evaluation.txt"], r"^arena: [0-9,]+ bytes, [0-9,]+ without reuse\n")
         self.assertNotIn("grad/", text["4-evaluation.txt"])
-        for name in ("1-model.dot", "2-gradients.dot", "3-plan.dot", "4-evaluation.dot"):
-            self.assertTrue(text[name].startswith("digraph {") and text[name].endswith("}\n"), name)
+        for name in ("1-model", "2-gradients", "3-plan", "4-evaluation"):
+            drawing = subprocess.run(["dot", "-Tsvg"], input=text[f"{name}.dot"], capture_output=True, text=True, timeout=60)
+            self.assertEqual((drawing.returncode, drawing.stderr), (0, ""), name)
+            self.assertIn("conv1", "".join(ElementTree.fromstring(drawing.stdout).itertext()), name)
 
     def test_an_evaluation_normalises_where_convolutions_write_and_training_does_not(self):
         if "avx2" not in Path("/proc/cpuinfo").read_text():
