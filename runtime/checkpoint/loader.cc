@@ -80,7 +80,7 @@ absl::StatusOr<Checkpoint> LoadAll(const std::filesystem::path& directory, const
     files.push_back(std::move(file));
   }
   RM_RETURN_IF_ERROR(CheckTogether(directory, id, digest, files, digests));
-  return Checkpoint(std::move(files));
+  return Checkpoint(std::move(files), CombinedDigest(digests));
 }
 
 }  // namespace
@@ -105,13 +105,14 @@ absl::StatusOr<Checkpoint> Load(const std::filesystem::path& directory, const Ch
 absl::StatusOr<Checkpoint> LoadFile(const std::filesystem::path& path) {
   RM_ASSIGN_OR_RETURN(std::string content,
                       ReadFile(path.string(), std::numeric_limits<size_t>::max()));
+  const std::string digest = Hex(Sha256Of(content));
   RM_ASSIGN_OR_RETURN(SafetensorsFile file,
                       SafetensorsFile::Parse(std::move(content), path.string()));
   if (file.metadata().contains(kMetadataContent))
     RM_RETURN_IF_ERROR(CheckContent(file, path.string()));
   std::vector<SafetensorsFile> files;
   files.push_back(std::move(file));
-  return Checkpoint(std::move(files));
+  return Checkpoint(std::move(files), CombinedDigest({&digest, 1}));
 }
 
 absl::StatusOr<std::vector<CheckpointId>> WholeCheckpoints(const std::filesystem::path& directory) {

@@ -15,15 +15,19 @@ namespace ringmaster::checkpoint {
 // All of a checkpoint's tensors, or of a single file's. Owns the files' content; movable.
 class Checkpoint {
  public:
-  explicit Checkpoint(std::vector<SafetensorsFile> files) : files_(std::move(files)) {}
+  // `digest`: CombinedDigest of the files (shard_name.h).
+  Checkpoint(std::vector<SafetensorsFile> files, std::string digest)
+      : files_(std::move(files)), digest_(std::move(digest)) {}
 
   // The caller's metadata, the same in every file.
   const Metadata& metadata() const { return files_.front().metadata(); }
   // Null when no file has it. Valid while the checkpoint lives.
   const TensorView* Find(std::string_view name) const;
+  const std::string& digest() const { return digest_; }
 
  private:
   std::vector<SafetensorsFile> files_;  // by rank
+  std::string digest_;
 };
 
 // Reads and checks every file of `ref`. Blocks on the disk; needs memory for the whole checkpoint.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <memory>
 #include <span>
 #include <utility>
@@ -11,6 +12,7 @@
 
 #include "common/status.h"
 #include "proto/ringmaster/training/v1alpha1/trainer.api.h"
+#include "runtime/device/parallel.h"
 
 namespace ringmaster::data {
 namespace {
@@ -52,7 +54,7 @@ struct Workspace {
       : from(from),
         to(to),
         how(how),
-        resizer(from, to, how),
+        resizer(from, to, channels, how),
         image(static_cast<size_t>(channels * from.pixels())) {}
   bool Fits(ImageSize its_from, ImageSize its_to, int64_t channels, Interpolation its_how) const {
     return from == its_from && to == its_to && how == its_how &&
@@ -111,20 +113,15 @@ class ImageDataset : public Dataset {
     Workspace& workspace =
         WorkspaceFor(before_, after_, channels_, InterpolationOf(images_.resize));
     Copy(*from_, row, workspace.image.data(), labels);
-    const auto pixels = static_cast<size_t>(after_.pixels());
-    for (size_t c = 0; c < mean_.size(); ++c) {
-      const std::span<float> channel(static_cast<float*>(input) + c * pixels, pixels);
-      workspace.resizer.Resize(workspace.image.data() + c * static_cast<size_t>(before_.pixels()),
-                               box, channel.data());
-      if (is_mirrored) Mirror(channel);
-      for (float& value : channel) value = (value - mean_[c]) / deviation_[c];
-    }
-  }
-
-  void Mirror(std::span<float> channel) const {
-    const auto width = static_cast<size_t>(after_.width);
-    for (; !channel.empty(); channel = channel.subspan(width))
-      std::ranges::reverse(channel.first(width));
+    auto* const out = static_cast<float*>(input);
+    workspace.resizer.Resize(workspace.image.data(), box, out);
+    const int64_t width = after_.width;
+    device::ParallelFor(channels_ * after_.height, width, [&](int64_t y) {
+      const std::span<float> row(out + y * width, static_cast<size_t>(width));
+      if (is_mirrored) std::ranges::reverse(row);
+      const auto channel = static_cast<size_t>(y / after_.height);
+      for (float& value : row) value = (value - mean_[channel]) / deviation_[channel];
+    });
   }
 
   const std::unique_ptr<const Dataset> from_;
@@ -146,12 +143,27 @@ absl::Status CheckPerChannel(const char* field, size_t numbers, int64_t channels
                                   numbers, channels));
 }
 
+// As f32, in which the arithmetic is.
+absl::Status CheckNumbers(const Images& images) {
+  constexpr double kMost = std::numeric_limits<float>::max();
+  constexpr double kLeast = std::numeric_limits<float>::min();
+  for (const double mean : images.mean) {
+    if (!(std::abs(mean) <= kMost)) return Wrong(".mean", fmt::format("{} is no f32", mean));
+  }
+  for (const double deviation : images.deviation) {
+    if (!(deviation >= kLeast && deviation <= kMost))
+      return Wrong(".deviation", fmt::format("{} is not {} to {}", deviation, kLeast, kMost));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status Check(const Images& images, const SampleFormat& format) {
   const tensor::ValueSpec& input = format.input;
   if (input.shape.rank() != 3 || input.dtype != tensor::DType::kF32) {
     return Wrong("", fmt::format("samples are {}, no images [channels, height, width] of f32",
                                  input.ToString()));
   }
+  RM_RETURN_IF_ERROR(CheckNumbers(images));
   RM_RETURN_IF_ERROR(CheckPerChannel(".mean", images.mean.size(), input.shape.dim(0)));
   return CheckPerChannel(".deviation", images.deviation.size(), input.shape.dim(0));
 }

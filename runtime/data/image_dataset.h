@@ -29,8 +29,8 @@ struct ImageRun {
 };
 
 // Puts data sets of changed images in the places of `splits`, whose fingerprint stays: the samples
-// are the same. `images` must outlive them. Filling them blocks for the arithmetic, too, and
-// allocates only in the first call of a thread.
+// are the same. `images` must outlive them. Filling them blocks for the arithmetic, too, which
+// the compute threads share, and allocates only in the first call of a thread.
 // kInvalidArgument, naming the field, where it does not fit the data.
 absl::Status ChangeImages(const training::v1alpha1::Images& images, const ImageRun& run,
                           Splits& splits);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "runtime/device/parallel.h"
+
 namespace ringmaster::data {
 namespace {
 
@@ -16,13 +18,14 @@ double CubicWeight(double distance) {
 
 }  // namespace
 
-Resizer::Resizer(ImageSize from, ImageSize to, Interpolation how)
+Resizer::Resizer(ImageSize from, ImageSize to, int64_t channels, Interpolation how)
     : from_(from),
       to_(to),
+      channels_(channels),
       how_(how),
       rows_(static_cast<size_t>(to.height)),
       columns_(static_cast<size_t>(to.width)),
-      strips_(static_cast<size_t>(from.height * to.width)) {}
+      strips_(static_cast<size_t>(channels * from.height * to.width)) {}
 
 // For `taps` that cover `extent` pixels from `begin` on.
 void Resizer::Place(int64_t begin, int64_t extent, std::vector<Taps>& taps) const {
@@ -48,10 +51,15 @@ void Resizer::Place(int64_t begin, int64_t extent, std::vector<Taps>& taps) cons
 }
 
 void Resizer::Resize(const float* image, const Box& box, float* resized) {
+  const int64_t width = to_.width, boxed = box.size.height;
+  // The y-th row of the box, channel by channel.
+  const auto row_at = [&](int64_t y) {
+    return image + (y / boxed * from_.height + box.top + y % boxed) * from_.width;
+  };
   if (box.size == to_) {
-    for (int64_t y = 0; y < to_.height; ++y)
-      std::copy_n(image + (box.top + y) * from_.width + box.left, to_.width,
-                  resized + y * to_.width);
+    device::ParallelFor(channels_ * boxed, width, [&](int64_t y) {
+      std::copy_n(row_at(y) + box.left, width, resized + y * width);
+    });
     return;
   }
   const size_t taps = how_ == Interpolation::kLinear ? 2 : 4;
@@ -60,16 +68,18 @@ void Resizer::Resize(const float* image, const Box& box, float* resized) {
     for (size_t k = 0; k < taps; ++k) total += of.weights[k] * values[of.places[k] * stride];
     return total;
   };
+  const int64_t work = width * static_cast<int64_t>(taps);
   Place(box.left, box.size.width, columns_);
-  Place(0, box.size.height, rows_);
-  float* out = strips_.data();
-  for (int64_t y = 0; y < box.size.height; ++y) {
-    const float* row = image + (box.top + y) * from_.width;
-    for (const Taps& column : columns_) *out++ = sum(column, row, 1);
-  }
-  for (const Taps& row : rows_) {
-    for (int64_t x = 0; x < to_.width; ++x) *resized++ = sum(row, strips_.data() + x, to_.width);
-  }
+  Place(0, boxed, rows_);
+  device::ParallelFor(channels_ * boxed, work, [&](int64_t y) {
+    float* out = strips_.data() + y * width;
+    for (const Taps& column : columns_) *out++ = sum(column, row_at(y), 1);
+  });
+  device::ParallelFor(channels_ * to_.height, work, [&](int64_t y) {
+    const float* strips = strips_.data() + y / to_.height * boxed * width;
+    const Taps& row = rows_[static_cast<size_t>(y % to_.height)];
+    for (int64_t x = 0; x < width; ++x) resized[y * width + x] = sum(row, strips + x, width);
+  });
 }
 
 }  // namespace ringmaster::data

@@ -32,15 +32,15 @@ struct Box {
   bool operator==(const Box&) const = default;
 };
 
-// Images of one size to images of another. Pixels are squares: their centres are half a pixel from
-// the box's edges, beyond which its outermost pixels go on. Nothing is smoothed before an image
-// becomes smaller. The same bits on every machine. Not thread-safe; allocates nothing after it was
-// made.
+// Images of one size to images of another, channel by channel. Pixels are squares: their centres
+// are half a pixel from the box's edges, beyond which its outermost pixels go on. Nothing is
+// smoothed before an image becomes smaller. The same bits on every machine and for any number of
+// compute threads, which share the work. Not thread-safe; allocates nothing after it was made.
 class Resizer {
  public:
-  Resizer(ImageSize from, ImageSize to, Interpolation how);
+  Resizer(ImageSize from, ImageSize to, int64_t channels, Interpolation how);
 
-  // What `box` of `image`, a channel row by row, looks like at the new size.
+  // What `box` of `image`, [channels, height, width], looks like at the new size.
   void Resize(const float* image, const Box& box, float* resized);
 
  private:
@@ -54,9 +54,10 @@ class Resizer {
 
   const ImageSize from_;
   const ImageSize to_;
+  const int64_t channels_;
   const Interpolation how_;
   std::vector<Taps> rows_, columns_;
-  std::vector<float> strips_;  // the box's rows at the new width
+  std::vector<float> strips_;  // the box's rows at the new width, channel by channel
 };
 
 }  // namespace ringmaster::data

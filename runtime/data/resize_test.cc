@@ -17,7 +17,7 @@ using ::testing::Pointwise;
 std::vector<float> Resized(const std::vector<float>& image, ImageSize from, const Box& box,
                            ImageSize to, Interpolation how) {
   std::vector<float> out(static_cast<size_t>(to.pixels()));
-  Resizer(from, to, how).Resize(image.data(), box, out.data());
+  Resizer(from, to, 1, how).Resize(image.data(), box, out.data());
   return out;
 }
 

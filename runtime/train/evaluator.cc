@@ -52,6 +52,12 @@ bool HasAuroc(const data::SampleFormat& format) {
 
 }  // namespace
 
+Measured MeasuredOf(const Workload& workload) {
+  const data::SampleFormat& format = workload.held_out().format();
+  return {
+      .top5 = HasTop5(format), .perplexity = HasPerplexity(workload), .auroc = HasAuroc(format)};
+}
+
 absl::Status CheckMetric(const Workload& workload) {
   using training::v1alpha1::Metric;
   const data::SampleFormat& format = workload.held_out().format();

@@ -34,6 +34,14 @@ namespace ringmaster::train {
 // data do not measure the metric that its configuration names.
 absl::Status CheckMetric(const Workload& workload);
 
+// What is measured of a workload's data beside loss and accuracy.
+struct Measured {
+  bool top5 = false;
+  bool perplexity = false;
+  bool auroc = false;
+};
+Measured MeasuredOf(const Workload& workload);
+
 // Not thread-safe; must not outlive the workload and the buffers.
 class Evaluator {
  public:

@@ -20,8 +20,12 @@ namespace {
 
 using checkpoint::CheckpointId;
 
+// For what is yet to come: the predictions, an evaluation's values, and weights as they are loaded,
+// twice at most.
 absl::Status CheckRoom(const Workload& workload) {
-  const auto needed = static_cast<int64_t>(MeanPrediction::BytesFor(workload));
+  const auto needed =
+      static_cast<int64_t>(MeanPrediction::BytesFor(workload) + workload.evaluation_bytes() +
+                           2 * workload.lasting_bytes());
   const std::optional<int64_t> available = device::AvailableMemory();
   if (!available || needed <= *available) return absl::OkStatus();
   return absl::ResourceExhaustedError(fmt::format(
@@ -66,13 +70,16 @@ void AddRow(const std::string& name, const Evaluation& evaluation, size_t width,
   table += "\n";
 }
 
-nlohmann::json Measured(const Evaluation& evaluation) {
+nlohmann::json ObjectOf(const Evaluation& evaluation, std::span<const std::string> label_names) {
   nlohmann::json object = nlohmann::json::object();
   for (const Column& column : kColumns) {
     if (const std::optional<double> value = column.value(evaluation)) object[column.field] = *value;
   }
-  for (const std::optional<double>& auroc : evaluation.label_aurocs)
-    object["labelAurocs"].push_back(auroc ? nlohmann::json(*auroc) : nlohmann::json());
+  for (size_t i = 0; i < evaluation.label_aurocs.size(); ++i) {
+    nlohmann::json label{{"name", label_names[i]}};
+    if (evaluation.label_aurocs[i]) label["auroc"] = *evaluation.label_aurocs[i];
+    object["labels"].push_back(std::move(label));
+  }
   return object;
 }
 
@@ -85,9 +92,9 @@ absl::StatusOr<JobEvaluation> EvaluateSaved(const Workload& workload, kernels::S
         "the job holds out no samples to evaluate on; see spec.trainer.data");
   }
   const bool are_several = saved.size() > 1;
-  if (are_several) RM_RETURN_IF_ERROR(CheckRoom(workload));
   RM_ASSIGN_OR_RETURN(const LoneCommunicator alone, LoneCommunicator::Create());
   RM_ASSIGN_OR_RETURN(Replica replica, Replica::Create(workload));
+  if (are_several) RM_RETURN_IF_ERROR(CheckRoom(workload));
   Evaluator evaluator(workload, kernels, replica.weights(), replica.states());
   std::optional<MeanPrediction> together;
   if (are_several) {
@@ -107,7 +114,8 @@ absl::StatusOr<JobEvaluation> EvaluateSaved(const Workload& workload, kernels::S
                         evaluator.Reduce(found ? found->step : 0, *alone));
     result.models.push_back({.name = NameOf(one, found), .evaluation = measured.value()});
   }
-  if (together) result.mean = together->Measure(saved.size(), result.models.front().evaluation);
+  result.label_names = workload.held_out().format().label_names;
+  if (together) result.mean = together->Measure(saved.size());
   return result;
 }
 
@@ -127,12 +135,13 @@ std::string ToTable(const JobEvaluation& evaluation) {
 std::string ToJson(const JobEvaluation& evaluation) {
   nlohmann::json object{{"models", nlohmann::json::array()}};
   for (const SavedEvaluation& model : evaluation.models) {
-    nlohmann::json one = Measured(model.evaluation);
+    nlohmann::json one = ObjectOf(model.evaluation, evaluation.label_names);
     one["name"] = model.name;
     object["models"].push_back(std::move(one));
   }
-  if (evaluation.mean) object["mean"] = Measured(*evaluation.mean);
-  return object.dump() + "\n";
+  if (evaluation.mean) object["mean"] = ObjectOf(*evaluation.mean, evaluation.label_names);
+  // A path may be no UTF-8.
+  return object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace ringmaster::train

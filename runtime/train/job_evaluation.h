@@ -20,8 +20,9 @@ struct SavedEvaluation {
 };
 
 struct JobEvaluation {
-  std::vector<SavedEvaluation> models;  // as they were asked for
-  std::optional<Evaluation> mean;       // of several: of the mean of their predictions
+  std::vector<SavedEvaluation> models;   // as they were asked for
+  std::optional<Evaluation> mean;        // of several: of the mean of their predictions
+  std::vector<std::string> label_names;  // of independent labels
 };
 
 // Evaluates each by itself, with the bits that a job measures of these weights, and, where there
@@ -34,7 +35,7 @@ absl::StatusOr<JobEvaluation> EvaluateSaved(const Workload& workload, kernels::S
                                             std::span<const SavedWeights> saved);
 
 // A table for people, and the same for programs: {"models": [{"name": ..., "loss": ...}], "mean":
-// {...}}.
+// {...}}, each with {"labels": [{"name": ..., "auroc": ...}]} where labels are independent.
 std::string ToTable(const JobEvaluation& evaluation);
 std::string ToJson(const JobEvaluation& evaluation);
 

@@ -20,24 +20,24 @@ class MeanPrediction {
  public:
   explicit MeanPrediction(const Workload& workload);
 
-  // Bytes that one of `workload` keeps.
+  // Bytes that one of `workload` takes, with what it measures.
   static size_t BytesFor(const Workload& workload);
 
   // Takes a model's scores of some samples: what an Evaluator tells (evaluator.h). Of every model
   // all samples are wanted once.
   void Add(data::RowRange rows, std::span<const float> scores, std::span<const int32_t> labels);
 
-  // How right the mean of `models` is, measured as `one` of them was. A probability below the
+  // How right the mean of `models` is: all that an Evaluator measures. A probability below the
   // smallest normal f32 counts as that in the loss.
-  Evaluation Measure(size_t models, const Evaluation& one) const;
+  Evaluation Measure(size_t models) const;
 
  private:
-  // A label's class, and what was added up of its scores.
-  double LossOf(std::span<const float> predicted, int32_t label) const;
+  double LossOf(std::span<const double> sums, size_t models, int32_t label) const;
 
   const Workload& workload_;
-  const size_t width_;       // scores of a label: 1 where labels are independent
-  std::vector<float> sums_;  // by label of all samples, one after another
+  const bool averages_scores_;
+  const size_t width_;  // numbers of a label: one of each class, or whether it holds, no and yes
+  std::vector<double> sums_;  // by label of all samples, one after another
   std::vector<int32_t> labels_;
 };
 

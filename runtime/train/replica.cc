@@ -97,8 +97,12 @@ void Replica::Reset() {
   step_ = 0;
   loss_ = 0;
   evaluation_.reset();
-  improvement_ = Improvement(workload_->config().evaluation);
+  ForgetImprovement();
   skipped_steps_ = 0;
+}
+
+void Replica::ForgetImprovement() {
+  improvement_ = Improvement(workload_->config().evaluation);
 }
 
 absl::Status Replica::Commit(const StepSums& sums, std::span<const uint32_t> rows, bool skip) {

@@ -77,6 +77,10 @@ class Replica {
   absl::Status TakeWeights(const checkpoint::Checkpoint& checkpoint,
                            std::span<const std::string> except);
 
+  // Has the next evaluation be the first one by which training stops early and the best checkpoint
+  // is known.
+  void ForgetImprovement();
+
   // sha256, in hexadecimal, over parameters and running statistics in the order of their names,
   // each name followed by a zero byte.
   std::string WeightsDigest();

@@ -102,7 +102,10 @@ absl::StatusOr<std::vector<const TensorView*>> FindAll(const checkpoint::Checkpo
   std::vector<const TensorView*> found;
   for (const TensorView& tensor : wanted) {
     const TensorView* its = checkpoint.Find(tensor.name);
-    if (its == nullptr) return Differs("a network or optimizer without " + tensor.name);
+    if (its == nullptr) {
+      return absl::FailedPreconditionError(
+          fmt::format("has no {}: it is another network's or optimizer's", tensor.name));
+    }
     if (its->dtype != tensor.dtype || its->shape != tensor.shape) {
       return Differs(fmt::format(
           "a network whose {} has another shape or type: {} [{}], not {} [{}]", tensor.name,

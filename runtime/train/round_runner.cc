@@ -126,13 +126,13 @@ absl::Status RoundRunner::Restore() {
 }
 
 // With a checkpoint of the job's own at once: what it starts from may be gone, or have a newer one,
-// when a worker is lost.
+// when a worker is lost later.
 absl::Status RoundRunner::StartFromBefore() {
   if (!context_.workload.config().start_from) return absl::OkStatus();
-  RM_ASSIGN_OR_RETURN(const std::optional<std::string> problem,
-                      StartFrom(communicator_, context_.workload, context_.options.workspace,
-                                context_.checkpointer.directory(), context_.replica));
-  if (problem) return End(contract::kExitBadConfig, *problem);
+  RM_ASSIGN_OR_RETURN(
+      const std::optional<Ending> ending,
+      StartFrom(communicator_, context_.workload, context_.options.workspace, context_.replica));
+  if (ending) return End(ending->exit_code, ending->message);
   context_.checkpointer.Submit(context_.replica, Patience());
   return absl::OkStatus();
 }

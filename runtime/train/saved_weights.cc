@@ -27,7 +27,8 @@ std::string StepsOf(const std::vector<CheckpointId>& ids) {
 
 SavedWeights ParseSavedWeights(const std::string& text) {
   const size_t at = text.rfind('@');
-  if (at == std::string::npos) return {.path = text};
+  std::error_code missing;
+  if (at == std::string::npos || std::filesystem::exists(text, missing)) return {.path = text};
   int64_t step = 0;
   const char* const end = text.data() + text.size();
   const auto [last, error] = std::from_chars(text.data() + at + 1, end, step);
@@ -44,7 +45,8 @@ absl::StatusOr<std::optional<CheckpointId>> Find(const SavedWeights& saved) {
   }
   if (kind == std::filesystem::file_type::regular) {
     if (!saved.step) return std::nullopt;
-    return absl::InvalidArgumentError(path.string() + ": a file has no steps; leave `step` out");
+    return absl::InvalidArgumentError(path.string() +
+                                      ": is a file, which has no steps; leave the step out");
   }
   RM_ASSIGN_OR_RETURN(const std::vector<CheckpointId> whole, checkpoint::WholeCheckpoints(path));
   if (whole.empty()) return absl::NotFoundError(path.string() + ": holds no whole checkpoint");

@@ -18,8 +18,8 @@ struct SavedWeights {
   std::optional<int64_t> step;  // of the directory's checkpoints; the newest where absent
 };
 
-// "runs/first@13", "runs/first" or "model.safetensors". What is behind an @ that is no number
-// belongs to the path.
+// "runs/first@13", "runs/first" or "model.safetensors". An @ belongs to the path where all of the
+// text is one that exists, and where no number follows. Looks at the disk.
 SavedWeights ParseSavedWeights(const std::string& text);
 
 // What it is: a whole checkpoint, or the file itself (nothing). Errors begin with the path.

@@ -1,10 +1,13 @@
 #include "runtime/train/saved_weights.h"
 
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <utility>
 
 #include <gtest/gtest.h>
+
+#include "common/temporary_folder.h"
 
 namespace ringmaster::train {
 namespace {
@@ -19,6 +22,15 @@ TEST(SavedWeightsTest, AStepStandsBehindTheLastAt) {
   EXPECT_EQ(parsed("a@b@0"), Parsed("a@b", 0));
   for (const char* text : {"runs/first", "you@home", "a@", "a@-1", "a@1x", "a@1.safetensors"})
     EXPECT_EQ(parsed(text), Parsed(text, std::nullopt));
+}
+
+TEST(SavedWeightsTest, APathThatIsThereIsOneWhateverItsName) {
+  const auto folder = TemporaryFolder::Make().value();
+  const std::filesystem::path path = folder.path() / "run@2";
+  EXPECT_EQ(ParseSavedWeights(path.string()).step, 2);
+  std::filesystem::create_directory(path);
+  EXPECT_EQ(ParseSavedWeights(path.string()).path, path);
+  EXPECT_EQ(ParseSavedWeights(path.string() + "@3").step, 3);
 }
 
 }  // namespace

@@ -21,6 +21,7 @@
 #include "runtime/train/replica.h"
 #include "runtime/train/round_runner.h"
 #include "runtime/train/shard_runner.h"
+#include "runtime/train/start_from.h"
 #include "runtime/train/workload.h"
 
 namespace ringmaster::train {
@@ -75,6 +76,13 @@ absl::Status CheckEvaluation(const training::v1alpha1::WorkerConfig& config,
       "none of the data's {} is held out; hold out more of them (data.csv.holdOutEvery, "
       "data.text.holdOut)",
       workload.train().size()));
+}
+
+absl::Status CheckDirectories(const training::v1alpha1::WorkerConfig& config,
+                              const SessionOptions& options) {
+  if (!config.trainer.start_from) return absl::OkStatus();
+  return CheckStartFrom(*config.trainer.start_from, options.workspace,
+                        PlanFor(config.checkpoint, options).directory);
 }
 
 }  // namespace
@@ -154,6 +162,8 @@ std::optional<Ending> Session::Prepare() {
   if (!workload.ok()) return Failure(ExitCodeForData(workload.status()), workload.status());
   if (const absl::Status evaluated = CheckEvaluation(config_, *workload); !evaluated.ok())
     return Failure(contract::kExitBadData, evaluated);
+  if (const absl::Status apart = CheckDirectories(config_, options_); !apart.ok())
+    return Failure(contract::kExitBadConfig, apart);
   memory_before_ = device::OwnMemory();
   parts_ = std::make_unique<Parts>(*std::move(workload), config_, options_, events_, metrics_);
   if (const absl::Status model =

@@ -1,12 +1,15 @@
 #include "runtime/train/start_from.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <sstream>
+#include <string>
+#include <system_error>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
+#include "common/contract.h"
 #include "common/log.h"
 #include "common/status.h"
 #include "proto/ringmaster/training/v1alpha1/trainer.api.h"
@@ -17,6 +20,8 @@ namespace {
 
 using checkpoint::CheckpointId;
 using training::v1alpha1::StartFromTake;
+
+constexpr char kField[] = "spec.trainer.startFrom";
 
 // What the ranks load: a checkpoint of a directory, or a file.
 using Source = std::optional<CheckpointId>;
@@ -34,98 +39,134 @@ Source SourceOf(const std::string& text) {
   return id;
 }
 
-// What rank 0 sees.
-absl::StatusOr<Source> FindFor(const training::v1alpha1::StartFrom& from,
-                               const std::filesystem::path& path,
-                               const std::filesystem::path& own) {
-  std::error_code error;
-  if (std::filesystem::equivalent(path, own, error)) {
-    return absl::InvalidArgumentError(
-        path.string() +
-        ": this job writes its own checkpoints there, over those that it starts from; give it "
-        "another spec.checkpoint.directory");
-  }
-  return Find({.path = path, .step = from.step});
-}
-
-absl::Status Take(const training::v1alpha1::StartFrom& from, const std::filesystem::path& path,
-                  const Source& source, uint64_t total_steps, Replica& replica) {
+// Into the replica; gives the digest of the files.
+absl::StatusOr<std::string> Take(const training::v1alpha1::StartFrom& from,
+                                 const std::filesystem::path& path, const Source& source,
+                                 uint64_t total_steps, Replica& replica) {
   RM_ASSIGN_OR_RETURN(const checkpoint::Checkpoint loaded, Load(path, source));
   const bool everything = from.take == StartFromTake::kEverything;
   const absl::Status taken =
       everything ? replica.Restore(loaded) : replica.TakeWeights(loaded, from.except);
-  if (!taken.ok()) return {taken.code(), fmt::format("{}: {}", path.string(), Message(taken))};
-  if (!everything || replica.step() < total_steps) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      fmt::format("{}: it is of step {}, and this job ends after {}: train for longer, or take an "
-                  "earlier one by `step`",
-                  path.string(), replica.step(), total_steps));
-}
-
-std::string Problem(size_t rank, const std::string& what) {
-  return fmt::format("spec.trainer.startFrom: worker {}: {}", rank, what);
-}
-
-// The first problem that a rank has; all get the same.
-absl::StatusOr<std::optional<std::string>> FirstProblem(collectives::Communicator& communicator,
-                                                        const absl::Status& mine) {
-  const std::string problem = mine.ok() ? "" : Message(mine);
-  RM_ASSIGN_OR_RETURN(
-      const std::vector<std::string> problems,
-      communicator.AllgatherBytes(std::as_bytes(std::span(problem)), "started from"));
-  for (size_t rank = 0; rank < problems.size(); ++rank) {
-    if (!problems[rank].empty()) return Problem(rank, problems[rank]);
+  if (!taken.ok()) return Annotate(taken, path.string());
+  replica.ForgetImprovement();
+  if (everything && replica.step() >= total_steps) {
+    return absl::InvalidArgumentError(
+        fmt::format("{}: it is of step {}, and this job ends after {}: train for longer, or take "
+                    "an earlier one by `step`",
+                    path.string(), replica.step(), total_steps));
   }
-  return std::nullopt;
+  return loaded.digest();
 }
 
-// Disks of one's own may hold files of the same names that differ.
-absl::StatusOr<std::optional<std::string>> CompareWeights(collectives::Communicator& communicator,
-                                                          const std::string& path,
-                                                          Replica& replica) {
-  const std::string digest = replica.WeightsDigest();
-  RM_ASSIGN_OR_RETURN(
-      const std::vector<std::string> digests,
-      communicator.AllgatherBytes(std::as_bytes(std::span(digest)), "weights started from"));
-  for (size_t rank = 0; rank < digests.size(); ++rank) {
-    if (digests[rank] == digests.front()) continue;
-    return Problem(rank, path +
-                             ": holds other weights than worker 0 has there; all workers must see "
-                             "the same files");
+// How a rank fared, as the others are told: whether it has what it wanted, and the digest of the
+// files, or the status.
+std::string Encode(const absl::StatusOr<std::string>& taken) {
+  return fmt::format("{} {}", static_cast<int>(taken.status().code()),
+                     taken.ok() ? *taken : Message(taken.status()));
+}
+
+absl::StatusOr<std::string> Decode(const std::string& text) {
+  const size_t space = text.find(' ');
+  int code = static_cast<int>(absl::StatusCode::kInternal);
+  std::istringstream(text.substr(0, space)) >> code;
+  const std::string rest = space == std::string::npos ? "" : text.substr(space + 1);
+  if (code == static_cast<int>(absl::StatusCode::kOk)) return rest;
+  return absl::Status(static_cast<absl::StatusCode>(code), rest);
+}
+
+// Reading that failed for reasons of the machine may help another time.
+int ExitCodeOf(const absl::Status& status) {
+  if (absl::IsFailedPrecondition(status)) return contract::kExitBadConfig;
+  return absl::IsDataLoss(status) ? contract::kExitBadData : ExitCodeFor(status);
+}
+
+// How all ranks fared.
+struct Verdict {
+  absl::Status status;   // of the first with which something is wrong; they may differ, too
+  size_t rank = 0;       // that one
+  std::string choice{};  // TextOf what was loaded; empty where nothing was found
+};
+
+Verdict Judge(const std::string& path, std::string choice,
+              const std::vector<std::string>& answers) {
+  Verdict verdict{.choice = std::move(choice)};
+  for (; verdict.rank < answers.size(); ++verdict.rank) {
+    verdict.status = Decode(answers[verdict.rank]).status();
+    if (!verdict.status.ok()) break;
+    if (answers[verdict.rank] == answers.front()) continue;
+    verdict.status = absl::FailedPreconditionError(
+        path + ": holds other files than worker 0 has there; all workers must see the same");
+    break;
   }
-  return std::nullopt;
+  return verdict;
 }
 
-}  // namespace
-
-absl::StatusOr<std::optional<std::string>> StartFrom(collectives::Communicator& communicator,
-                                                     const Workload& workload,
-                                                     const std::filesystem::path& workspace,
-                                                     const std::filesystem::path& own,
-                                                     Replica& replica) {
+absl::StatusOr<Verdict> TryOnce(collectives::Communicator& communicator, const Workload& workload,
+                                const std::filesystem::path& path, Replica& replica) {
   const training::v1alpha1::StartFrom& from = *workload.config().start_from;
-  const std::filesystem::path path = workspace / from.path;
-  absl::Status mine;
+  absl::StatusOr<std::string> mine{std::string()};
   std::string choice;
   if (communicator.rank() == 0) {
-    const absl::StatusOr<Source> source = FindFor(from, path, own);
-    if (source.ok()) choice = TextOf(*source);
-    mine = source.status();
+    const absl::StatusOr<Source> source = Find({.path = path, .step = from.step});
+    if (source.ok()) {
+      choice = TextOf(*source);
+    } else {
+      mine = source.status();
+    }
   }
   RM_ASSIGN_OR_RETURN(
       const std::vector<std::string> choices,
       communicator.AllgatherBytes(std::as_bytes(std::span(choice)), "where to start from"));
-  const Source source = SourceOf(choices.front());
-  if (!choices.front().empty()) mine = Take(from, path, source, workload.total_steps(), replica);
-  RM_ASSIGN_OR_RETURN(const std::optional<std::string> problem, FirstProblem(communicator, mine));
-  if (problem) return problem;
-  if (communicator.rank() == 0) {
-    log::Info("starts from what was trained before",
-              {{"path", path.string()},
-               {"what", source ? fmt::format("the checkpoint of step {}", source->step) : kFile},
-               {"step", replica.step()}});
+  if (!choices.front().empty())
+    mine = Take(from, path, SourceOf(choices.front()), workload.total_steps(), replica);
+  const std::string answer = Encode(mine);
+  RM_ASSIGN_OR_RETURN(
+      const std::vector<std::string> answers,
+      communicator.AllgatherBytes(std::as_bytes(std::span(answer)), "started from"));
+  return Judge(from.path, choices.front(), answers);
+}
+
+}  // namespace
+
+absl::Status CheckStartFrom(const training::v1alpha1::StartFrom& from,
+                            const std::filesystem::path& workspace,
+                            const std::filesystem::path& own) {
+  const std::filesystem::path path = workspace / from.path;
+  std::error_code error;
+  const std::filesystem::path directory =
+      std::filesystem::is_directory(path, error) ? path : path.parent_path();
+  if (!std::filesystem::equivalent(directory, own, error)) return absl::OkStatus();
+  return absl::InvalidArgumentError(fmt::format(
+      "{}.path: {} is where this job writes its own checkpoints, over those that it starts from; "
+      "give it another spec.checkpoint.directory",
+      kField, path.string()));
+}
+
+absl::StatusOr<std::optional<Ending>> StartFrom(collectives::Communicator& communicator,
+                                                const Workload& workload,
+                                                const std::filesystem::path& workspace,
+                                                Replica& replica) {
+  constexpr int kTries = 3;
+  const training::v1alpha1::StartFrom& from = *workload.config().start_from;
+  const std::filesystem::path path = workspace / from.path;
+  for (int i = 1;; ++i) {
+    RM_ASSIGN_OR_RETURN(const Verdict verdict, TryOnce(communicator, workload, path, replica));
+    if (verdict.status.ok()) {
+      if (communicator.rank() == 0) {
+        log::Info("starts from what was trained before",
+                  {{"path", path.string()}, {"what", verdict.choice}, {"step", replica.step()}});
+      }
+      return std::nullopt;
+    }
+    const bool is_newest = !verdict.choice.empty() && verdict.choice != kFile && !from.step;
+    if (is_newest && absl::IsNotFound(verdict.status) && i < kTries) {
+      replica.Reset();
+      continue;
+    }
+    return Ending{
+        .exit_code = ExitCodeOf(verdict.status),
+        .message = fmt::format("{}: worker {}: {}", kField, verdict.rank, Message(verdict.status))};
   }
-  return CompareWeights(communicator, from.path, replica);
 }
 
 }  // namespace ringmaster::train

@@ -1,6 +1,7 @@
 // Jobs that begin with what another job trained.
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <string>
 #include <utility>
 
@@ -8,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "common/contract.h"
+#include "runtime/checkpoint/shard_name.h"
 #include "runtime/train/testing/cluster.h"
 #include "runtime/train/testing/digits_job.h"
 
@@ -18,6 +20,7 @@ using ::testing::AllOf;
 using testing::Cluster;
 using testing::DigitsJob;
 using ::testing::EndsWith;
+using ::testing::Eq;
 using ::testing::HasSubstr;
 using testing::TrainUndisturbed;
 using training::v1alpha1::StartFrom;
@@ -53,10 +56,34 @@ class StartFromTest : public ::testing::Test {
     return endings.front();
   }
 
-  void ExpectRefused(const StartFrom& from, const ::testing::Matcher<std::string>& message) {
+  void ExpectRefused(const StartFrom& from, int exit_code,
+                     const ::testing::Matcher<std::string>& message) {
     const Ending ending = EndingOf(From(from));
-    EXPECT_EQ(ending.exit_code, contract::kExitBadConfig);
+    EXPECT_EQ(ending.exit_code, exit_code);
     EXPECT_THAT(ending.message, AllOf(HasSubstr("spec.trainer.startFrom: worker "), message));
+  }
+
+  // How two workers end, the second of which has a disk of its own with the same data and a copy of
+  // "first" that `change` has changed.
+  void ExpectRefusedOnTwoDisks(const StartFrom& from,
+                               const std::function<void(const std::filesystem::path&)>& change,
+                               int exit_code, const ::testing::Matcher<std::string>& message) {
+    const std::filesystem::path other = job_.workspace() / "other machine";
+    std::filesystem::create_directory(other);
+    std::filesystem::copy(job_.data(), other);
+    std::filesystem::copy(job_.workspace() / "first", other / "first");
+    change(other);
+    Cluster cluster(From(from), job_.options);
+    cluster.adjust = [&](int worker, SessionOptions& options) {
+      if (worker == 1) options.workspace = other;
+    };
+    cluster.Start(2);
+    cluster.Announce();
+    for (const Ending& ending : cluster.WaitForEndings()) {
+      EXPECT_EQ(ending.exit_code, exit_code);
+      EXPECT_THAT(ending.message, message);
+    }
+    std::filesystem::remove_all(other);
   }
 
   DigitsJob job_;
@@ -125,59 +152,92 @@ TEST_F(StartFromTest, WhatIsExceptedBeginsAnew) {
 }
 
 TEST_F(StartFromTest, WhatIsNotThereIsNamedOnEveryRank) {
-  ExpectRefused({.path = "none"}, HasSubstr("none: there is no such file or directory"));
-  ExpectRefused({.path = "first", .step = 6},
+  ExpectRefused({.path = "none"}, contract::kExitBadData,
+                EndsWith("none: there is no such file or directory"));
+  ExpectRefused({.path = "first", .step = 6}, contract::kExitBadData,
                 EndsWith("first: holds no whole checkpoint of step 6; it has 13, 10, 5"));
   std::filesystem::create_directory(job_.workspace() / "empty");
-  ExpectRefused({.path = "empty"}, EndsWith("empty: holds no whole checkpoint"));
+  ExpectRefused({.path = "empty"}, contract::kExitBadData,
+                EndsWith("empty: holds no whole checkpoint"));
 }
 
 TEST_F(StartFromTest, WhatDoesNotFitIsNamed) {
   job_.config.trainer.seed = 2;
   ExpectRefused({.path = "first", .step = 5, .take = StartFromTake::kEverything},
-                EndsWith("it was written for seed 7"));
-  ExpectRefused({.path = "first", .except = {"cnov*"}},
+                contract::kExitBadConfig, EndsWith("it was written for seed 7"));
+  ExpectRefused({.path = "first", .except = {"cnov*"}}, contract::kExitBadConfig,
                 HasSubstr("except[0]: 'cnov*' is the name of no parameter"));
   std::ofstream(job_.workspace() / "torn.safetensors") << "torn";
-  ExpectRefused({.path = "torn.safetensors"}, HasSubstr("torn.safetensors"));
-  ExpectRefused({.path = "digits.csv", .step = 1}, HasSubstr("a file has no steps"));
+  ExpectRefused({.path = "torn.safetensors"}, contract::kExitBadData,
+                HasSubstr("torn.safetensors"));
+  ExpectRefused({.path = "digits.csv", .step = 1}, contract::kExitBadConfig,
+                HasSubstr("is a file, which has no steps"));
 }
 
-// Each on a disk of its own, with the same data, but not the same weights.
-TEST_F(StartFromTest, WorkersThatSeeDifferentWeightsAreRefused) {
-  const std::filesystem::path other = job_.workspace() / "other machine";
-  std::filesystem::create_directory(other);
-  std::filesystem::copy(job_.data(), other);
-  std::filesystem::copy(job_.workspace() / "first", other / "first");
+TEST_F(StartFromTest, WorkersThatSeeDifferentFilesAreRefused) {
   WorkerConfig config = job_.config;
   config.checkpoint.directory = "first";
   config.checkpoint.every_steps = 5;
   config.trainer.seed = 2;
-  SessionOptions there = job_.options;
-  there.workspace = other;
-  TrainUndisturbed(config, there, 2);
-  Cluster cluster(From({.path = "first", .step = 5}), job_.options);
-  cluster.adjust = [&](int worker, SessionOptions& options) {
-    if (worker == 1) options.workspace = other;
-  };
-  cluster.Start(2);
-  cluster.Announce();
-  for (const Ending& ending : cluster.WaitForEndings()) {
-    EXPECT_EQ(ending.exit_code, contract::kExitBadConfig);
-    EXPECT_EQ(ending.message,
-              "spec.trainer.startFrom: worker 1: first: holds other weights than worker 0 has "
-              "there; all workers must see the same files");
-  }
+  ExpectRefusedOnTwoDisks(
+      {.path = "first", .step = 5},
+      [&](const std::filesystem::path& other) {
+        SessionOptions there = job_.options;
+        there.workspace = other;
+        TrainUndisturbed(config, there, 2);
+      },
+      contract::kExitBadConfig,
+      Eq("spec.trainer.startFrom: worker 1: first: holds other files than worker 0 has there; all "
+         "workers must see the same"));
+}
+
+TEST_F(StartFromTest, AFileThatOneWorkerLacksOrHasInPartsIsNamedOnAll) {
+  const std::string newest =
+      checkpoint::ShardFileName({.step = 13, .round = 1, .world_size = 2}, 1);
+  ExpectRefusedOnTwoDisks(
+      {.path = "first"},
+      [&](const auto& other) { std::filesystem::remove(other / "first" / newest); },
+      contract::kExitBadData,
+      AllOf(HasSubstr("spec.trainer.startFrom: worker 1: 1 of 2 files are missing in "),
+            HasSubstr(newest)));
+  ExpectRefusedOnTwoDisks(
+      {.path = "first"},
+      [&](const auto& other) { std::filesystem::resize_file(other / "first" / newest, 1000); },
+      contract::kExitBadData,
+      AllOf(HasSubstr("spec.trainer.startFrom: worker 1: "), HasSubstr(newest)));
 }
 
 TEST_F(StartFromTest, AJobThatWouldWriteOverWhatItStartsFromIsRefused) {
   job_.config.checkpoint.directory = "./first";
-  ExpectRefused({.path = "first"}, HasSubstr("another spec.checkpoint.directory"));
+  const std::string file = checkpoint::ShardFileName({.step = 5, .round = 1, .world_size = 2}, 0);
+  for (const std::string& path : {std::string("first"), "first/" + file}) {
+    Cluster cluster(From({.path = path}), job_.options);
+    cluster.Start(1);  // and it is never ready
+    const Ending ending = cluster.WaitForEndings().front();
+    EXPECT_EQ(ending.exit_code, contract::kExitBadConfig);
+    EXPECT_THAT(ending.message, AllOf(HasSubstr("spec.trainer.startFrom.path: "),
+                                      EndsWith("another spec.checkpoint.directory")));
+  }
+  EXPECT_TRUE(std::filesystem::exists(job_.workspace() / "first" / file));
 }
 
 TEST_F(StartFromTest, AJobThatWouldHaveEndedBeforeIsRefused) {
-  ExpectRefused({.path = "first", .take = StartFromTake::kEverything},
+  ExpectRefused({.path = "first", .take = StartFromTake::kEverything}, contract::kExitBadConfig,
                 HasSubstr("it is of step 13, and this job ends after 13: train for longer"));
+}
+
+// The first job's loss, above 1, would be an accuracy that is never reached.
+TEST_F(StartFromTest, HowEvaluationsCameAlongIsTheJobsOwn) {
+  WorkerConfig slow = job_.config;
+  slow.checkpoint.directory = "slow";
+  slow.trainer.optimizer.sgd->learning_rate = 1e-6;
+  slow.trainer.steps = 2;
+  const Finished before = TrainUndisturbed(slow, job_.options);
+  ASSERT_GT(before.evaluation.value().loss, 1);
+  WorkerConfig config = From({.path = "slow", .take = StartFromTake::kEverything});
+  config.trainer.evaluation.metric = training::v1alpha1::Metric::kAccuracy;
+  config.trainer.evaluation.early_stop = training::v1alpha1::EarlyStop{.patience = 2};
+  EXPECT_EQ(TrainUndisturbed(config, job_.options).steps, 13);
 }
 
 }  // namespace

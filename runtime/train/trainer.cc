@@ -1,6 +1,5 @@
 #include "runtime/train/trainer.h"
 
-#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -71,13 +70,17 @@ int Profile(const Parts& parts, const std::string& folder) {
                  folder);
 }
 
-// "--evaluate [--json] SAVED...": SAVED in `arguments`.
+// "--evaluate" with `arguments`: [--json] SAVED...
 int Evaluate(const Parts& parts, std::span<const std::string> arguments) {
-  const bool as_json = arguments.front() == "--json";
+  const bool as_json = !arguments.empty() && arguments.front() == "--json";
+  if (arguments.size() == (as_json ? 1 : 0)) {
+    std::fputs("--evaluate: name the weights, directories of checkpoints or files\n", stderr);
+    return contract::kExitUsage;
+  }
   const auto text = EvaluateJob(parts, arguments.subspan(as_json ? 1 : 0), as_json);
   if (!text.ok()) {
     std::fprintf(stderr, "%s\n", Message(text.status()).c_str());
-    return ExitCodeFor(text.status());
+    return absl::IsDataLoss(text.status()) ? contract::kExitBadData : ExitCodeFor(text.status());
   }
   std::fputs(text->c_str(), stdout);
   return contract::kExitOk;
@@ -99,9 +102,8 @@ int TrainerMain(int argc, char** argv, const Parts& parts) {
   }
   if (argument == "--dump-graph" && argc == 3) return DumpGraph(parts, argv[2]);
   if (argument == "--profile" && argc == 3) return Profile(parts, argv[2]);
-  const std::vector<std::string> rest(argv + std::min(argc, 2), argv + argc);
-  if (argument == "--evaluate" && !rest.empty() && rest.back() != "--json")
-    return Evaluate(parts, rest);
+  if (argument == "--evaluate")
+    return Evaluate(parts, std::vector<std::string>(argv + 2, argv + argc));
   if (argc > 1) {
     std::fprintf(stderr, "%s: unknown argument %s\n%s", program.c_str(), argv[1],
                  Usage(program, parts).c_str());

@@ -22,8 +22,9 @@ namespace ringmaster::train {
 // Trains what the launcher says, as one worker of a job, and leaves the process with the worker's
 // exit code (std::quick_exit: a checkpoint may still be written). --help, which lists the parts,
 // and --print-config print and return 0; --dump-graph FOLDER writes what becomes of the job's
-// network, --profile FOLDER where the time of its steps goes, --evaluate SAVED... how right saved
-// weights are. Any other argument is refused with 64, a mistake in `parts` (Parts::status) with 65.
+// network, --profile FOLDER where the time of its steps goes, --evaluate [--json] SAVED... how
+// right saved weights are. Any other argument is refused with 64, a mistake in `parts`
+// (Parts::status) with 65.
 //
 // Takes the process over: it sets signal handlers and the number of threads, writes its log to
 // standard error and serves metrics on the worker's address. Call it once, from main.

@@ -78,6 +78,14 @@ class Evaluation(RunTest):
             self.assertTrue(0.9 < label["auroc"] <= 1, first)
         self.assertAlmostEqual(first["evaluation"]["auroc"], sum(label["auroc"] for label in first["labels"]) / 3)
         self.assertGreater(first["evaluation"]["accuracy"], 0.8)
+        kept = f".ringmaster/{runs[0].job()['metadata']['name']}/checkpoints"
+        sets = [argument for setting in settings for argument in ("--set", setting)]
+        answer = ringmaster(runs[0].folder, "evaluate", str(folder / "job.yaml"), kept, kept, "--json", *sets)
+        report = json.loads(answer.stdout)
+        for one in (*report["models"], report["mean"]):
+            self.assertEqual(one["labels"], first["labels"])
+            self.assertEqual(one["accuracy"], first["evaluation"]["accuracy"])
+        self.assertAlmostEqual(report["mean"]["loss"], first["evaluation"]["loss"], places=6)
 
     def digits_with(self, names, labels_of):
         """A folder with the digits example whose samples have other labels."""
@@ -132,16 +140,25 @@ class SavedWeights(RunTest):
         three = json.loads(evaluated("kept@405", "kept@450", "kept", "--json"))
         losses = [model["loss"] for model in three["models"]]
         self.assertEqual(losses[1:], [measured["loss"]] * 2)
-        # A logarithm of a mean is not less than the mean of the logarithms.
-        self.assertLessEqual(three["mean"]["loss"], sum(losses) / 3 + 1e-6)
-        self.assertGreaterEqual(three["mean"]["loss"], min(losses) - 0.1)
+        # A logarithm of a mean is more than the mean of the logarithms.
+        self.assertLess(three["mean"]["loss"], sum(losses) / 3)
+        self.assertNotAlmostEqual(three["mean"]["loss"], losses[0], places=6)
+        self.assertNotAlmostEqual(three["mean"]["loss"], losses[2], places=6)
+        twice = json.loads(evaluated("kept", "kept", "--json"))["mean"]
+        self.assertAlmostEqual(twice["loss"], losses[2], places=6)
+        self.assertEqual({name: twice[name] for name in ("accuracy", "top5Accuracy")}, {name: measured[name] for name in ("accuracy", "top5Accuracy")})
+        shutil.copytree(os.fsencode(kept), os.fsencode(folder) + b"/k\xff")
+        self.assertEqual(json.loads(evaluated(b"k\xff", "--json"))["models"][0]["loss"], measured["loss"])
         self.assertRegex(evaluated("kept@405", "kept"), r"^weights +loss +accuracy.*\nkept, step 405 +0\..*\nkept, step 450 +0\..*\nmean of 2 +0\..*\n$")
 
     def test_what_is_not_there_or_another_networks_is_said(self):
         folder = self.fresh_folder()
         self.digits("--set", f"spec.checkpoint.directory={folder / 'kept'}", "--set", "spec.trainer.epochs=1", folder=folder).result()
+        (folder / "torn.safetensors").write_text("torn")
         for arguments, code, words in (
                 (("nowhere",), 66, "nowhere: there is no such file or directory"),
+                (("torn.safetensors",), 66, "torn.safetensors: "),
+                (("torn.safetensors@3",), 65, "torn.safetensors: is a file, which has no steps"),
                 (("kept@7",), 66, "kept: holds no whole checkpoint of step 7; it has 23"),
                 (("kept", "--set", "spec.trainer.model.zoo={name: resnet-18}"), 65, "kept: it was written for a network whose conv1.weight has another shape"),
                 (("kept", "--set", "spec.trainer.data.csv.holdOutEvery=0"), 65, "holds out no samples"),

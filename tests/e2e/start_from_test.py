@@ -66,7 +66,7 @@ class StartFrom(RunTest):
         start = "spec.trainer.startFrom={path: body.safetensors%s}"
         refused = self.trained(folder, "refused", "spec.trainer.epochs=1", start % "")
         self.assertEqual(refused.wait(), 2)
-        self.assertRegex(refused.text(), r"spec\.trainer\.startFrom: worker 0: \S*body\.safetensors: .*without " + last[0].replace(".", r"\."))
+        self.assertRegex(refused.text(), r"spec\.trainer\.startFrom: worker 0: \S*body\.safetensors: has no " + last[0].replace(".", r"\."))
         tuned = self.trained(folder, "tuned", "spec.trainer.epochs=1", start % f", except: [{last[0].rpartition('.')[0]}.*]")
         tuned.result()
         self.assertEqual([one["step"] for one in tuned.job("tuned")["status"]["checkpoints"]], [23, 0])
