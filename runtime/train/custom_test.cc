@@ -28,6 +28,8 @@ using testing::DigitsJob;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Pair;
+using testing::TrainUndisturbed;
+using testing::TrainWithALoss;
 
 // Points around the corners of a square; those of a diagonal are of one class.
 std::unique_ptr<const data::Dataset> Corners(int64_t size) {
@@ -137,10 +139,7 @@ class CustomTest : public ::testing::Test {
 
   Finished Trained(int world) {
     std::filesystem::remove_all(job_.checkpoints());
-    Cluster cluster(job_.config, job_.options);
-    cluster.Start(world);
-    cluster.Announce();
-    return cluster.WaitUntilFinished();
+    return TrainUndisturbed(job_.config, job_.options, world);
   }
 
   std::vector<Ending> Endings(int world) {
@@ -159,15 +158,7 @@ TEST_F(CustomTest, TrainsTheSameWeightsWithAnyNumberOfWorkersAndAfterALoss) {
   EXPECT_GT(alone.evaluation->accuracy, 0.9) << "it learns";
   EXPECT_EQ(Trained(3).weights_sha256, alone.weights_sha256);
   std::filesystem::remove_all(job_.checkpoints());
-  job_.config.checkpoint.every_steps = 4;
-  Cluster cluster(job_.config, job_.options);
-  cluster.Start(2);
-  cluster.RunTo(1, 9);
-  cluster.WaitForCheckpoint(8);
-  cluster.Kill(1);
-  cluster.Start(2);
-  cluster.Announce();
-  const Finished recovered = cluster.WaitUntilFinished();
+  const Finished recovered = TrainWithALoss(job_.config, job_.options, 2);
   EXPECT_EQ(recovered.weights_sha256, alone.weights_sha256);
   ASSERT_TRUE(recovered.evaluation.has_value());
   EXPECT_EQ(recovered.evaluation->accuracy, alone.evaluation->accuracy);

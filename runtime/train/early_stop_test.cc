@@ -17,6 +17,7 @@ namespace {
 using testing::Cluster;
 using testing::DigitsJob;
 using ::testing::HasSubstr;
+using testing::TrainUndisturbed;
 using training::v1alpha1::EarlyStop;
 
 // An epoch has a little less than five steps: evaluations follow steps 5, 10, 15, 20 ... None is
@@ -30,10 +31,7 @@ class EarlyStopTest : public ::testing::Test {
 
   Finished Undisturbed(int world) {
     std::filesystem::remove_all(job_.checkpoints());
-    Cluster cluster(job_.config, job_.options);
-    cluster.Start(world);
-    cluster.Announce();
-    const Finished finished = cluster.WaitUntilFinished();
+    const Finished finished = TrainUndisturbed(job_.config, job_.options, world);
     std::filesystem::remove_all(job_.checkpoints());
     return finished;
   }

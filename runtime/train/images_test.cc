@@ -9,9 +9,9 @@
 namespace ringmaster::train {
 namespace {
 
-using testing::Cluster;
 using testing::DigitsJob;
 using testing::TrainUndisturbed;
+using testing::TrainWithALoss;
 using training::v1alpha1::Collapse;
 using training::v1alpha1::Crop;
 using training::v1alpha1::Images;
@@ -43,15 +43,7 @@ TEST_F(ImagesTest, WeightsAreTheSameForAnyNumberOfWorkersAndWhatTheySeeIsNot) {
 TEST_F(ImagesTest, AJobThatLosesAWorkerSeesTheSameViewsAgain) {
   images() = {.crop = Crop{}, .mirror = true};
   const Finished expected = Train();
-  job_.config.checkpoint.every_steps = 4;
-  Cluster cluster(job_.config, job_.options);
-  cluster.Start(3);
-  cluster.RunTo(1, 9);
-  cluster.WaitForCheckpoint(8);
-  cluster.Kill(1);
-  cluster.Start(3);
-  cluster.Announce();
-  EXPECT_EQ(cluster.WaitUntilFinished().weights_sha256, expected.weights_sha256);
+  EXPECT_EQ(TrainWithALoss(job_.config, job_.options, 3).weights_sha256, expected.weights_sha256);
 }
 
 // Divided by a power of two, in f32 or in the text's precision: the same numbers.

@@ -21,6 +21,7 @@ using testing::DigitsJob;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using testing::TrainUndisturbed;
+using testing::TrainWithALoss;
 
 // A job with a checkpoint every four steps, and what it ends with when nothing happens to it.
 class RecoveryTest : public ::testing::Test {
@@ -271,15 +272,7 @@ TEST(OptimizerRecoveryTest, GoesOnWithTheBitsOfAnUndisturbedRun) {
     job.config.trainer.schedule->collapse->steps = 3;
     const Finished expected = TrainUndisturbed(job.config, job.options);
     std::filesystem::remove_all(job.checkpoints());
-    job.config.checkpoint.every_steps = 4;
-    Cluster cluster(job.config, job.options);
-    cluster.Start(2);
-    cluster.RunTo(1, 9);
-    cluster.WaitForCheckpoint(8);
-    cluster.Kill(1);
-    cluster.Start(2);
-    cluster.Announce();
-    EXPECT_EQ(cluster.WaitUntilFinished().weights_sha256, expected.weights_sha256);
+    EXPECT_EQ(TrainWithALoss(job.config, job.options, 2).weights_sha256, expected.weights_sha256);
   }
 }
 

@@ -14,15 +14,12 @@
 namespace ringmaster::train {
 namespace {
 
-using testing::Cluster;
 using testing::DigitsJob;
+using testing::TrainUndisturbed;
 
 Finished Train(const DigitsJob& job, int world) {
   std::filesystem::remove_all(job.checkpoints());
-  Cluster cluster(job.config, job.options);
-  cluster.Start(world);
-  cluster.Announce();
-  return cluster.WaitUntilFinished();
+  return TrainUndisturbed(job.config, job.options, world);
 }
 
 TEST(SameBitsTest, OneToFourWorkersTrainTheSameWeights) {

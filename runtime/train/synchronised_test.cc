@@ -27,6 +27,7 @@ using testing::Cluster;
 using ::testing::Contains;
 using testing::DigitsJob;
 using ::testing::HasSubstr;
+using testing::TrainUndisturbed;
 using training::v1alpha1::BatchNormOver;
 
 // 26 samples in 8 shards, of 3 or 4, unless a test says otherwise.
@@ -36,10 +37,7 @@ class SynchronisedTest : public ::testing::Test {
 
   Finished Train(int world) {
     std::filesystem::remove_all(job_.checkpoints());
-    Cluster cluster(job_.config, job_.options);
-    cluster.Start(world);
-    cluster.Announce();
-    return cluster.WaitUntilFinished();
+    return TrainUndisturbed(job_.config, job_.options, world);
   }
 
   // The loss of each step, by one worker.

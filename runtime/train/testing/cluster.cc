@@ -286,6 +286,19 @@ Finished TrainUndisturbed(const training::v1alpha1::WorkerConfig& config,
   return cluster.WaitUntilFinished();
 }
 
+Finished TrainWithALoss(training::v1alpha1::WorkerConfig config, const SessionOptions& options,
+                        int workers) {
+  config.checkpoint.every_steps = 4;
+  Cluster cluster(std::move(config), options);
+  cluster.Start(workers);
+  cluster.RunTo(1, 9);
+  cluster.WaitForCheckpoint(8);
+  cluster.Kill(1);
+  cluster.Start(workers);
+  cluster.Announce();
+  return cluster.WaitUntilFinished();
+}
+
 std::string Cluster::Describe() const {
   std::string text;
   std::lock_guard lock(mutex_);

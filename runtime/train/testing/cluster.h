@@ -119,6 +119,10 @@ class Cluster {
 // What so many workers end with when nothing happens to them.
 Finished TrainUndisturbed(const training::v1alpha1::WorkerConfig& config,
                           const SessionOptions& options, int workers = 1);
+// The same when they write a checkpoint every four steps, and the second is lost after step 9, when
+// that of step 8 exists, and replaced.
+Finished TrainWithALoss(training::v1alpha1::WorkerConfig config, const SessionOptions& options,
+                        int workers);
 
 }  // namespace ringmaster::train::testing
 
