@@ -45,7 +45,7 @@ struct Target {
 };
 
 // One tile: some rows of C from a's on, kColumns columns of one panel or of two.
-using TileFunction = void (*)(const Product& p, const float* a, Panel b, const Target& c);
+using TileFunction = void (*)(const Product& p, const float* a, const Panel& b, const Target& c);
 
 // For processors with AVX-512: a register for each row of a panel, 28 accumulators for two panels
 // beside what they are made of. Both kinds of tiles compute each element alike, to the last bit.
@@ -80,7 +80,7 @@ struct WideTile {
   };
 
   template <size_t... kRow>
-  static void Run(std::index_sequence<kRow...>, const Product& p, const float* a, Panel b,
+  static void Run(std::index_sequence<kRow...>, const Product& p, const float* a, const Panel& b,
                   const Target& c) {
     Rows<kRow...> rows;
     const float* from = b.data;
@@ -96,8 +96,8 @@ struct WideTile {
 
   // Loads of B and of A are fewer for each product: of one panel they take as long as it does.
   template <size_t... kRow>
-  static void RunPair(std::index_sequence<kRow...>, const Product& p, const float* a, Panel b,
-                      const Target& c) {
+  static void RunPair(std::index_sequence<kRow...>, const Product& p, const float* a,
+                      const Panel& b, const Target& c) {
     Rows<kRow...> rows, next_rows;
     const float* from = b.data;
     for (int64_t i = 0; i < p.k; ++i) {
@@ -119,9 +119,9 @@ struct WideTile {
 // Four floats from each of four places.
 inline __m512 LoadQuarters(const float* a, const float* b, const float* c, const float* d) {
   __m512 v = _mm512_castps128_ps512(_mm_loadu_ps(a));
-  v = _mm512_insertf32x4(v, _mm_loadu_ps(b), 1);
-  v = _mm512_insertf32x4(v, _mm_loadu_ps(c), 2);
-  return _mm512_insertf32x4(v, _mm_loadu_ps(d), 3);
+  v = _mm512_mask_broadcast_f32x4(v, 0x00F0, _mm_loadu_ps(b));
+  v = _mm512_mask_broadcast_f32x4(v, 0x0F00, _mm_loadu_ps(c));
+  return _mm512_mask_broadcast_f32x4(v, 0xF000, _mm_loadu_ps(d));
 }
 
 // Four rows of B, whose columns, at most kColumns, lie so far apart: zeros behind the last.
@@ -169,7 +169,7 @@ struct Tile {
   static constexpr size_t kRows = 6;
 
   template <size_t... kRow>
-  static void Run(std::index_sequence<kRow...>, const Product& p, const float* a, Panel b,
+  static void Run(std::index_sequence<kRow...>, const Product& p, const float* a, const Panel& b,
                   const Target& c) {
     TileRow sums[sizeof...(kRow)];
     const float* from = b.data;
@@ -184,8 +184,8 @@ struct Tile {
 
   // Two panels would want more registers than there are.
   template <size_t... kRow>
-  static void RunPair(std::index_sequence<kRow...> rows, const Product& p, const float* a, Panel b,
-                      const Target& c) {
+  static void RunPair(std::index_sequence<kRow...> rows, const Product& p, const float* a,
+                      const Panel& b, const Target& c) {
     Run(rows, p, a, b, c);
     Run(rows, p, a, {b.data + b.next, b.stride}, c.Next());
   }
@@ -204,21 +204,23 @@ struct Tiles {
   // tall.
   template <typename Body>
   void ForTiles(const ByRows& tiles, int64_t m, const Body& body) const {
-    const int64_t count = (m + rows - 1) / rows;
-    for (int64_t i = 0; i < count; ++i) {
-      const int64_t first = m * i / count, tall = m * (i + 1) / count - first;
+    const int64_t count = (m + rows - 1) / rows, least = m / count;
+    int64_t taller = m - least * count;
+    for (int64_t first = 0; first < m;) {
+      const int64_t tall = least + (taller-- > 0 ? 1 : 0);
       body(tiles[static_cast<size_t>(tall - 1)], first, tall);
+      first += tall;
     }
   }
 };
 
 template <typename Kind, size_t kTall>
-void RunTile(const Product& p, const float* a, Panel b, const Target& c) {
+void RunTile(const Product& p, const float* a, const Panel& b, const Target& c) {
   Kind::Run(std::make_index_sequence<kTall>(), p, a, b, c);
 }
 
 template <typename Kind, size_t kTall>
-void RunPairTile(const Product& p, const float* a, Panel b, const Target& c) {
+void RunPairTile(const Product& p, const float* a, const Panel& b, const Target& c) {
   Kind::RunPair(std::make_index_sequence<kTall>(), p, a, b, c);
 }
 
@@ -251,7 +253,7 @@ inline void PackEight(const float* from, int64_t stride, float* to) {
 }
 
 // All rows of one panel of C, or of two.
-void RunPanels(const Product& p, int64_t panels, const float* x, Panel b, const Target& c) {
+void RunPanels(const Product& p, int64_t panels, const float* x, const Panel& b, const Target& c) {
   const Tiles& tiles = OwnTiles();
   tiles.ForTiles(
       panels == 2 ? tiles.pair : tiles.single, p.m,
