@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Draws docs/images/collectives-growth.svg: how the allreduce's algorithms grow from 2 to 64 ranks.
+"""Draws docs/images/collectives-growth.svg: how the algorithms of the allreduce and of the ordered sum grow from 2 to 64 ranks.
 
     docs/images/collectives_growth.py [OUTPUT.svg]      needs collectives_growth (cmake --build --preset release --target collectives_growth)
 
-Lines are the cost model's predictions, dots what a simulated network of the same latency and bandwidth gave.
+Lines are the cost model's predictions, dots what a simulated network of the same latency and bandwidth gave; those of the ordered sum are dashed, and rings.
 """
 import json
 import math
@@ -48,12 +48,16 @@ def draw(title, rows, line, dots, left, top):
     for ranks in (2, 4, 8, 16, 32, 64):
         yield f'<text x="{x(ranks):.1f}" y="{top + HEIGHT + 18}" text-anchor="middle">{ranks}</text>'
     for name, colour in COLOURS.items():
-        mine = [row for row in rows if row["algorithm"] == name]
-        curve = line or dots
-        path = "L".join(f'{x(row["ranks"]):.1f} {y(curve(row)):.1f}' for row in mine)
-        yield f'<path d="M{path}" fill="none" stroke="{colour}" stroke-width="2"/>'
-        for row in mine:
-            yield f'<circle cx="{x(row["ranks"]):.1f}" cy="{y(dots(row)):.1f}" r="4" fill="{colour}"/>'
+        for ordered in (False, True):
+            mine = [row for row in rows if row["algorithm"] == name and row["ordered"] == ordered]
+            if not mine:
+                continue
+            path = "L".join(f'{x(row["ranks"]):.1f} {y((line or dots)(row)):.1f}' for row in mine)
+            dashes = ' stroke-dasharray="6 4"' if ordered else ""
+            yield f'<path d="M{path}" fill="none" stroke="{colour}" stroke-width="2"{dashes}/>'
+            for row in mine:
+                kind = f'r="6" fill="none" stroke="{colour}"' if ordered else f'r="3.5" fill="{colour}"'
+                yield f'<circle cx="{x(row["ranks"]):.1f}" cy="{y(dots(row)):.1f}" {kind}/>'
 
 
 def svg(rows):
@@ -65,7 +69,8 @@ def svg(rows):
     for number, (title, some, line, dots) in enumerate(panels(rows)):
         lines += draw(title, some, line, dots, LEFT + number % 2 * (WIDTH + LEFT), TOP + number // 2 * (HEIGHT + GAP))
     for number, (name, colour) in enumerate(COLOURS.items()):
-        lines.append(f'<text x="{LEFT + number * 115}" y="{height - 14}" font-size="13" fill="{colour}">● {name}</text>')
+        lines.append(f'<text x="{LEFT + number * 100}" y="{height - 14}" font-size="13" fill="{colour}">● {name}</text>')
+    lines.append(f'<text x="{LEFT + len(COLOURS) * 100}" y="{height - 14}" font-size="13" fill="#e6edf3">○ ordered sum</text>')
     return "\n".join([*lines, "</g>", "</svg>", ""])
 
 

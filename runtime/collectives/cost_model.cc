@@ -249,6 +249,23 @@ double PredictBroadcast(const Costs& c, Algorithm algorithm) {
   }
 }
 
+// A node of the shard tree after the other, with a shard of each rank's: where a side has fewer
+// ranks than the other, each of these swaps parts with several. Of a power of two ranks it is
+// recursive halving and doubling.
+double OrderedHalving(const Costs& c) {
+  double time = 0;
+  for (int ranks = c.world(); ranks > 1;) {
+    const int left = static_cast<int>(std::bit_floor(static_cast<unsigned>(ranks - 1)));
+    const int right = ranks - left;
+    const LinkCost link = c.At(left);
+    const int messages = (left + right - 1) / right;
+    const double added = c.bytes / ranks, out = c.bytes / right - added;
+    time += 2 * (Message(link, out) + (messages - 1) * link.overhead) + c.Combined(added);
+    ranks = left;
+  }
+  return time;
+}
+
 // Who has which shards is told once, which counts for nothing in the many sums of a round.
 double PredictOrderedSum(const Costs& c, Algorithm algorithm) {
   switch (IsDirect(c, algorithm) ? Algorithm::kDirect : algorithm) {
@@ -257,7 +274,7 @@ double PredictOrderedSum(const Costs& c, Algorithm algorithm) {
     case Algorithm::kOneShot:
       return OneShot(c);
     default:
-      return HalvingDoubling(c);
+      return OrderedHalving(c);
   }
 }
 

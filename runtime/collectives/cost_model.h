@@ -49,7 +49,7 @@ struct Shape {
 
 // What the algorithm needs for an operation of `bytes` (of the whole array), which must be one of
 // AlgorithmsOf(kind); infinite where it makes no sense: two-level without several nodes of several
-// ranks. An ordered sum is taken as one whose shards are aligned to the ranks. `segment_bytes` as
+// ranks. An ordered sum is taken as one of a shard from each rank. `segment_bytes` as
 // CommunicatorOptions'.
 double Predict(const CostModel& model, OperationKind kind, Algorithm algorithm, size_t bytes,
                Shape shape, size_t segment_bytes);

@@ -29,6 +29,17 @@ std::string Case(Algorithm algorithm, int world, size_t bytes) {
          std::to_string(bytes) + " bytes";
 }
 
+Growth OfAllreduce(Algorithm algorithm, Shape shape, size_t bytes) {
+  return MeasureGrowth(OperationKind::kAllreduce, algorithm, shape, bytes);
+}
+Growth OfOrderedSum(Algorithm algorithm, int world, size_t bytes) {
+  return MeasureGrowth(OperationKind::kOrderedSum, algorithm, {world, world}, bytes);
+}
+
+int LevelsOf(int world) {
+  return std::bit_width(static_cast<unsigned>(world)) - 1;
+}
+
 TEST(SimulatedNetworkTest, AMessageTakesAlphaAndItsBytes) {
   const CostModel model;
   SimulatedNetwork network(NodeMap::Apart(2), model);
@@ -65,7 +76,7 @@ TEST(GrowthTest, LatencyFollowsTheCostModelsCurve) {
     for (const Algorithm algorithm : AlgorithmsOf(OperationKind::kAllreduce)) {
       if (algorithm == Algorithm::kTwoLevel) continue;
       for (const int world : kWorlds) {
-        const Growth growth = MeasureGrowth(algorithm, {world, world}, bytes);
+        const Growth growth = OfAllreduce(algorithm, {world, world}, bytes);
         EXPECT_LT(growth.simulated, growth.predicted * kFactor) << Case(algorithm, world, bytes);
         EXPECT_GT(growth.simulated, growth.predicted / kFactor) << Case(algorithm, world, bytes);
       }
@@ -76,11 +87,11 @@ TEST(GrowthTest, LatencyFollowsTheCostModelsCurve) {
 TEST(GrowthTest, TwoLevelsFollowItAndBeatTheFlatRingWithSeveralRanksANode) {
   for (const int nodes : {2, 4, 8, 16}) {
     const Shape shape{4 * nodes, nodes};
-    const Growth levels = MeasureGrowth(Algorithm::kTwoLevel, shape, 1 << 20);
+    const Growth levels = OfAllreduce(Algorithm::kTwoLevel, shape, 1 << 20);
     EXPECT_LT(levels.simulated, levels.predicted * kFactor) << nodes << " nodes";
     EXPECT_GT(levels.simulated, levels.predicted / kFactor) << nodes << " nodes";
-    EXPECT_LT(MeasureGrowth(Algorithm::kTwoLevel, shape, 64 << 10).simulated,
-              MeasureGrowth(Algorithm::kRing, shape, 64 << 10).simulated)
+    EXPECT_LT(OfAllreduce(Algorithm::kTwoLevel, shape, 64 << 10).simulated,
+              OfAllreduce(Algorithm::kRing, shape, 64 << 10).simulated)
         << nodes << " nodes";
   }
 }
@@ -116,11 +127,32 @@ TEST(GrowthTest, TheLevelsOfATwoLevelAllreduceOverlap) {
   }
 }
 
+TEST(GrowthTest, AnOrderedSumFollowsTheCostModelsCurveWhereEveryRankBringsAShard) {
+  for (const size_t bytes : {size_t{1} << 10, size_t{32} << 10, size_t{1} << 20}) {
+    for (const Algorithm algorithm : AlgorithmsOf(OperationKind::kOrderedSum)) {
+      for (const int world : kWorlds) {
+        const Growth growth = OfOrderedSum(algorithm, world, bytes);
+        EXPECT_LT(growth.simulated, growth.predicted * kFactor) << Case(algorithm, world, bytes);
+        EXPECT_GT(growth.simulated, growth.predicted / kFactor) << Case(algorithm, world, bytes);
+      }
+    }
+  }
+}
+
+TEST(GrowthTest, AnOrderedSumConnectsAsTheAllreduceOfItsSchedule) {
+  for (const int world : {4, 16, 64}) {
+    EXPECT_EQ(OfOrderedSum(Algorithm::kHalvingDoubling, world, 4096).peers,
+              static_cast<size_t>(LevelsOf(world)));
+    EXPECT_EQ(OfOrderedSum(Algorithm::kDirect, world, 4096).peers, static_cast<size_t>(world - 1));
+    EXPECT_EQ(OfOrderedSum(Algorithm::kOneShot, world, 4096).peers, static_cast<size_t>(world - 1));
+  }
+}
+
 TEST(GrowthTest, ARankConnectsOnlyToThoseItsAlgorithmTalksTo) {
   for (const int world : {4, 16, 64}) {
-    const auto levels = static_cast<size_t>(std::bit_width(static_cast<unsigned>(world)) - 1);
+    const auto levels = static_cast<size_t>(LevelsOf(world));
     const auto peers = [&](Algorithm algorithm) {
-      return MeasureGrowth(algorithm, {world, world}, 4096).peers;
+      return OfAllreduce(algorithm, {world, world}, 4096).peers;
     };
     EXPECT_EQ(peers(Algorithm::kRing), 2u);
     EXPECT_EQ(peers(Algorithm::kDoubling), levels);
@@ -135,13 +167,26 @@ TEST(GrowthTest, ARankConnectsOnlyToThoseItsAlgorithmTalksTo) {
 TEST(GrowthTest, OnlyDoublingNeedsMemoryForMoreThanItsLists) {
   constexpr size_t kBytes = 1 << 20;
   for (const int world : {2, 8, 64}) {
-    const auto levels = static_cast<size_t>(std::bit_width(static_cast<unsigned>(world)) - 1);
+    const auto levels = static_cast<size_t>(LevelsOf(world));
     for (const Algorithm algorithm : AlgorithmsOf(OperationKind::kAllreduce)) {
       if (algorithm == Algorithm::kTwoLevel) continue;
-      const size_t scratch = MeasureGrowth(algorithm, {world, world}, kBytes).scratch_bytes;
+      const size_t scratch = OfAllreduce(algorithm, {world, world}, kBytes).scratch_bytes;
       const size_t most = algorithm == Algorithm::kDoubling ? (levels + 3) * kBytes : kBytes / 8;
       EXPECT_LT(scratch, most) << Case(algorithm, world, kBytes);
     }
+  }
+}
+
+TEST(GrowthTest, AnOrderedSumHoldsASegmentForEachNodeThatWaitsForItsTurn) {
+  constexpr size_t kBytes = 1 << 20, kSegment = 256 << 10, kLists = 32 << 10;
+  for (const int world : {2, 8, 64}) {
+    const auto scratch = [&](Algorithm algorithm) {
+      return OfOrderedSum(algorithm, world, kBytes).scratch_bytes;
+    };
+    EXPECT_LT(scratch(Algorithm::kHalvingDoubling), kLists) << world << " ranks";
+    EXPECT_LT(scratch(Algorithm::kDirect), kSegment + kLists) << world << " ranks";
+    EXPECT_LT(scratch(Algorithm::kOneShot), static_cast<size_t>(LevelsOf(world)) * kSegment)
+        << world << " ranks";
   }
 }
 

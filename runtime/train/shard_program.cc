@@ -55,10 +55,12 @@ absl::StatusOr<ShardProgram::Prepared> ShardProgram::Prepare(int64_t samples) {
   RM_ASSIGN_OR_RETURN(made.executor, graph::Executor::Compile(model.graph, options_));
   made.inputs = tensor::Tensor(model.inputs.shape, model.inputs.dtype);
   made.labels = tensor::Tensor(model.labels.shape, model.labels.dtype);
+  made.loss_sum = tensor::Tensor({}, tensor::DType::kF32);
   graph::Executor& executor = *made.executor;
   const StepVector<float> out(workload_.layout(), contribution_.span());
   RM_RETURN_IF_ERROR(executor.Bind(nn::kInputs, made.inputs));
   RM_RETURN_IF_ERROR(executor.Bind(nn::kLabels, made.labels));
+  RM_RETURN_IF_ERROR(executor.BindOutput(nn::kLossSum, made.loss_sum));
   RM_RETURN_IF_ERROR(nn::BindParameters(model, weights_, executor));
   RM_RETURN_IF_ERROR(executor.BindBlock(std::as_writable_bytes(out.gradients())));
   RM_RETURN_IF_ERROR(nn::BindStatistics(model, out.statistics(), executor));
@@ -130,8 +132,7 @@ std::optional<graph::ShardSum> ShardProgram::Advance() {
 absl::StatusOr<StepVector<float>> ShardProgram::Finish() {
   const StepVector<float> out(workload_.layout(), contribution_.span());
   nn::WeighStatistics(samples_, out.statistics());
-  RM_ASSIGN_OR_RETURN(const tensor::Tensor loss, running_->executor->Output(nn::kLossSum));
-  out[Scalar::kLoss] = loss.data<float>()[0];
+  out[Scalar::kLoss] = running_->loss_sum.data<float>()[0];
   out[Scalar::kDrain] = 0;
   out[Scalar::kPart] = 0;
   out[Scalar::kCheckpoint] = 0;

@@ -101,6 +101,7 @@ class ShardProgram {
     std::unique_ptr<graph::Executor> executor;
     tensor::Tensor inputs;
     tensor::Tensor labels;
+    tensor::Tensor loss_sum;
     uint64_t last_use = 0;  // counts calls of PreparedFor
   };
   absl::StatusOr<Prepared*> PreparedFor(int64_t samples);

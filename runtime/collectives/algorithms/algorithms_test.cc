@@ -160,7 +160,7 @@ std::vector<float> InexactValues(int rank, size_t size) {
 
 TEST(AlgorithmBitsTest, EveryRankGetsTheSameByEveryAllreduceInPlaceOrNot) {
   constexpr size_t kSize = 1003;
-  for (const auto wires : {testing::Wires::kShared, testing::Wires::kTcp}) {
+  for (const auto wires : {testing::Wires::kShared, testing::Wires::kTcp, testing::Wires::kMixed}) {
     for (const Algorithm algorithm : AlgorithmsOf(OperationKind::kAllreduce)) {
       for (const int world : {2, 3, 4, 6}) {
         SCOPED_TRACE(std::string(NameOf(algorithm)) + ", " + NameOf(wires) + ", " +
@@ -171,9 +171,11 @@ TEST(AlgorithmBitsTest, EveryRankGetsTheSameByEveryAllreduceInPlaceOrNot) {
         group.options.segment_bytes = kSegmentBytes;
         group.options.algorithm = algorithm;
         group.Run([&](Communicator& comm) {
-          // Two nodes, or two-level would be what goes between nodes of one rank each.
+          // Two nodes, or two-level would be what goes between nodes of one rank each. Mixed wires
+          // are memory within the one, and TCP between the two.
           if (algorithm == Algorithm::kTwoLevel) {
-            EXPECT_TRUE(comm.Fit(comm.rank() % 2 == 0 ? "a" : "b").ok()) << comm.status();
+            const int apart = wires == testing::Wires::kMixed ? 3 : 2;
+            EXPECT_TRUE(comm.Fit(comm.rank() % apart == 0 ? "a" : "b").ok()) << comm.status();
           }
           for (const auto reduction :
                {Reduction::kSum, Reduction::kAverage, Reduction::kMin, Reduction::kMax}) {

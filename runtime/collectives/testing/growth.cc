@@ -12,6 +12,9 @@
 #include <fmt/format.h>
 
 #include "common/status.h"
+#include "runtime/collectives/algorithms/contribution.h"
+#include "runtime/collectives/algorithms/direct_sum.h"
+#include "runtime/collectives/algorithms/halving_sum.h"
 #include "runtime/collectives/reduce.h"
 #include "runtime/collectives/selector.h"
 #include "runtime/collectives/testing/simulated_network.h"
@@ -44,6 +47,28 @@ namespace {
 
 constexpr size_t kSegmentBytes = 256 * 1024;
 
+// Who has which shards the ranks know from a sum before.
+Ownership OneShardEach(int world) {
+  Ownership owners(world, world);
+  for (int rank = 0; rank < world; ++rank) owners.Give(rank, rank);
+  return owners;
+}
+
+absl::Status SumInOrder(Transport& transport, Algorithm algorithm, Ownership& owners,
+                        std::span<const float> in, std::span<float> out) {
+  const std::span<const float> sums[] = {in};
+  const Contribution<float> mine{SumOrder::kTree, owners, true, sums};
+  // They hold what the operation writes to until it has ended.
+  HalvingSum<float> halving;
+  DirectSum<float> direct;
+  RM_RETURN_IF_ERROR(
+      algorithm == Algorithm::kHalvingDoubling
+          ? halving.Run(transport, mine, out, kSegmentBytes)
+          : direct.Run(transport, mine, out, kSegmentBytes,
+                       algorithm == Algorithm::kOneShot ? DirectSteps::kOne : DirectSteps::kTwo));
+  return transport.Finish();
+}
+
 }  // namespace
 
 NodeMap MapOf(Shape shape) {
@@ -53,10 +78,10 @@ NodeMap MapOf(Shape shape) {
   return NodeMap(machines);
 }
 
-Growth MeasureGrowth(Algorithm algorithm, Shape shape, size_t bytes) {
+Growth MeasureGrowth(OperationKind kind, Algorithm algorithm, Shape shape, size_t bytes) {
   const CostModel model;
   const Selector selector(MapOf(shape), model, kSegmentBytes, algorithm);
-  const Method method = selector.For(OperationKind::kAllreduce, bytes);
+  const Method method = selector.For(kind, bytes);
   const size_t count = bytes / sizeof(float);
   const float want = static_cast<float>(shape.world) * static_cast<float>(shape.world + 1) / 2;
   SimulatedNetwork network(selector.nodes(), model);
@@ -65,16 +90,20 @@ Growth MeasureGrowth(Algorithm algorithm, Shape shape, size_t bytes) {
   growth.simulated = network.Run([&](Transport& transport) -> absl::Status {
     const std::vector<float> in(count, static_cast<float>(transport.rank() + 1));
     std::vector<float> out(count);
+    Ownership owners = OneShardEach(shape.world);
     current_bytes = peak_bytes = 0;
-    RM_RETURN_IF_ERROR(Allreduce(transport, method, Reduction::kSum, in, out));
-    RM_RETURN_IF_ERROR(transport.Finish());
+    if (kind == OperationKind::kOrderedSum) {
+      RM_RETURN_IF_ERROR(SumInOrder(transport, method.algorithm, owners, in, out));
+    } else {
+      RM_RETURN_IF_ERROR(Allreduce(transport, method, Reduction::kSum, in, out));
+      RM_RETURN_IF_ERROR(transport.Finish());
+    }
     scratch = std::max(scratch.load(), static_cast<size_t>(peak_bytes));  // one thread at a time
     if (std::count(out.begin(), out.end(), want) != static_cast<ptrdiff_t>(count))
       return absl::DataLossError("a wrong sum");
     return absl::OkStatus();
   });
-  growth.predicted =
-      Predict(model, OperationKind::kAllreduce, algorithm, bytes, shape, kSegmentBytes);
+  growth.predicted = Predict(model, kind, algorithm, bytes, shape, kSegmentBytes);
   growth.peers = network.most_peers();
   growth.scratch_bytes = scratch;
   return growth;

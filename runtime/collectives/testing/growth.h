@@ -1,4 +1,4 @@
-// How an allreduce grows with the number of ranks, on a simulated network.
+// How an allreduce and an ordered sum grow with the number of ranks, on a simulated network.
 #ifndef RINGMASTER_RUNTIME_COLLECTIVES_TESTING_GROWTH_H_
 #define RINGMASTER_RUNTIME_COLLECTIVES_TESTING_GROWTH_H_
 
@@ -7,6 +7,7 @@
 #include "runtime/collectives/algorithm.h"
 #include "runtime/collectives/cost_model.h"
 #include "runtime/collectives/node_map.h"
+#include "runtime/collectives/stats.h"
 
 namespace ringmaster::collectives::testing {
 
@@ -19,9 +20,10 @@ struct Growth {
   size_t scratch_bytes = 0;  // the most that a rank holds beside its input and its result
 };
 
-// Of one allreduce of `bytes` of float32 by this algorithm, with the model's built-in numbers.
-// Verifies the result. Counts memory by its own operator new, so the program must not have another.
-Growth MeasureGrowth(Algorithm algorithm, Shape shape, size_t bytes);
+// Of one allreduce, or one ordered sum with a shard of each rank's own, of `bytes` of float32 by
+// this algorithm, with the model's built-in numbers. Verifies the result. Counts memory by its own
+// operator new, so the program must not have another.
+Growth MeasureGrowth(OperationKind kind, Algorithm algorithm, Shape shape, size_t bytes);
 
 }  // namespace ringmaster::collectives::testing
 

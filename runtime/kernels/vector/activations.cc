@@ -6,6 +6,7 @@
 #include "runtime/kernels/vector/lanes.h"
 #include "runtime/kernels/vector/product.h"
 #include "runtime/kernels/vector/vector.h"
+#include "runtime/kernels/vector/wide_lanes.h"
 
 namespace ringmaster::kernels::vector {
 namespace {
@@ -69,10 +70,6 @@ namespace sixteen {
 
 using Floats = __m512;
 
-// Those intrinsics that take a mask do for the compiler's sake, which takes the value behind the
-// others' for one that was never set.
-constexpr __mmask16 kAll = 0xFFFF;
-
 inline Floats All(float v) {
   return _mm512_set1_ps(v);
 }
@@ -98,7 +95,8 @@ inline __m512i SignBits() {
   return _mm512_castps_si512(All(-0.0F));
 }
 inline Floats Absolute(Floats x) {
-  return _mm512_castsi512_ps(_mm512_maskz_andnot_epi32(kAll, SignBits(), _mm512_castps_si512(x)));
+  return _mm512_castsi512_ps(
+      _mm512_maskz_andnot_epi32(kAllLanes, SignBits(), _mm512_castps_si512(x)));
 }
 inline Floats WithSignOf(Floats x, Floats v) {
   const __m512i sign = _mm512_and_epi32(_mm512_castps_si512(x), SignBits());
@@ -106,24 +104,6 @@ inline Floats WithSignOf(Floats x, Floats v) {
 }
 inline Floats WhereLess(Floats a, Floats b, Floats yes, Floats no) {
   return _mm512_mask_blend_ps(_mm512_cmp_ps_mask(a, b, _CMP_LT_OQ), no, yes);
-}
-
-// As vector::Exp.
-inline Floats Exp(Floats x) {
-  const Floats least = All(kExpLeast);
-  const Floats kept = _mm512_maskz_max_ps(kAll, least, _mm512_maskz_min_ps(kAll, All(kExpMost), x));
-  const Floats whole = _mm512_maskz_roundscale_ps(kAll, Times(kept, All(kExpPerTwo)),
-                                                  _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
-  const Floats r = MinusTimes(whole, All(kTwoLow), MinusTimes(whole, All(kTwoHigh), kept));
-  Floats p = All(kExpPolynomial[0]);
-  for (size_t i = 1; i < kExpPolynomial.size(); ++i) p = TimesPlus(p, r, All(kExpPolynomial[i]));
-  p = Sum(TimesPlus(p, Times(r, r), r), All(1.0F));
-  constexpr int kMantissa = 23, kBias = 127;
-  const __m512i power = _mm512_maskz_slli_epi32(
-      kAll, _mm512_add_epi32(_mm512_maskz_cvtps_epi32(kAll, whole), _mm512_set1_epi32(kBias)),
-      kMantissa);
-  return _mm512_maskz_mul_ps(_mm512_cmp_ps_mask(x, least, _CMP_NLT_UQ), p,
-                             _mm512_castsi512_ps(power));
 }
 
 // The first ones of sixteen floats; memory behind them is not touched.
@@ -142,7 +122,7 @@ template <typename Body>
 inline void ForLanes(int64_t n, const Body& body) {
   constexpr int64_t kLanes = 16;
   int64_t i = 0;
-  for (; i + kLanes <= n; i += kLanes) body(Lanes(kAll), i);
+  for (; i + kLanes <= n; i += kLanes) body(Lanes(kAllLanes), i);
   if (i < n) body(Lanes(static_cast<__mmask16>((1U << (n - i)) - 1)), i);
 }
 

@@ -1,6 +1,6 @@
 // Softmax cross-entropy. Made for tens of thousands of classes: a row of logits stays in the second
 // cache from its largest element to its probabilities. Of few classes eight rows are taken at once,
-// a lane each, to the same bits.
+// sixteen with AVX-512, a lane each, to the same bits.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -10,12 +10,109 @@
 #include "runtime/kernels/transpose.h"
 #include "runtime/kernels/vector/fit.h"
 #include "runtime/kernels/vector/lanes.h"
+#include "runtime/kernels/vector/product.h"
 #include "runtime/kernels/vector/vector.h"
+#include "runtime/kernels/vector/wide_lanes.h"
 
 #pragma GCC target("avx2,fma")
 
 namespace ringmaster::kernels::vector {
 namespace {
+
+constexpr int64_t kFewClasses = 64;
+
+// A row's loss, and whether it was right.
+struct Row {
+  double loss, correct;
+};
+
+// Calls body(first) for eight classes at a time, the last of which may be among those before.
+template <typename Body>
+void ForEightClasses(int64_t classes, const Body& body) {
+  const int64_t last = classes - kLane;
+  for (int64_t first = 0; first < last; first += kLane) body(first);
+  body(last);
+}
+
+#pragma GCC push_options
+#pragma GCC target("avx512f,fma")
+
+// The sums of eight rows and their reciprocals, added as Sum adds a row: each eighth class by
+// itself, then the fours of them.
+inline void TakeSums(const __m512d (&eighths)[kLane], double* sums, float* shares) {
+  __m512d both[kLane / 2];
+  for (size_t k = 0; k < kLane / 2; ++k)
+    both[k] = _mm512_add_pd(eighths[k], eighths[k + kLane / 2]);
+  const __m512d sum =
+      _mm512_add_pd(_mm512_add_pd(both[0], both[1]), _mm512_add_pd(both[2], both[3]));
+  _mm512_store_pd(sums, sum);
+  _mm256_store_ps(shares,
+                  _mm512_maskz_cvtpd_ps(kAllDoubles, _mm512_div_pd(_mm512_set1_pd(1.0), sum)));
+}
+
+// Of kLane to kFewClasses classes, whose targets are the labels alone.
+void RunSixteenRows(int64_t classes, const float* logits, const int32_t* labels,
+                    float* probabilities, Row* results) {
+  alignas(64) std::array<float, static_cast<size_t>(kFewClasses * kWideLane)> columns;
+  const auto column = [&](int64_t c) { return columns.data() + c * kWideLane; };
+  ForEightClasses(classes, [&](int64_t first) {
+    __m512 block[kLane];
+    for (int64_t i = 0; i < kLane; ++i) {
+      const float* const row = logits + i * classes + first;
+      block[i] = LoadHalves(row, row + kLane * classes);
+    }
+    RowsToColumns(block);
+    for (int64_t i = 0; i < kLane; ++i) _mm512_store_ps(column(first + i), block[i]);
+  });
+  __m512 shift = _mm512_set1_ps(-std::numeric_limits<float>::infinity());
+  for (int64_t c = 0; c < classes; ++c)
+    shift = _mm512_maskz_max_ps(kAllLanes, _mm512_load_ps(column(c)), shift);
+  // The first class of each row that has its largest logit, and the label's logit.
+  const __m512i wanted = _mm512_loadu_si512(labels);
+  __m512i first_largest = _mm512_set1_epi32(-1);
+  __m512 aim = _mm512_set1_ps(std::numeric_limits<float>::quiet_NaN());
+  for (int64_t c = classes; c-- > 0;) {
+    const __m512 logit = _mm512_load_ps(column(c));
+    const __m512i number = _mm512_set1_epi32(static_cast<int32_t>(c));
+    first_largest =
+        _mm512_mask_mov_epi32(first_largest, _mm512_cmp_ps_mask(logit, shift, _CMP_EQ_OQ), number);
+    aim = _mm512_mask_mov_ps(aim, _mm512_cmpeq_epi32_mask(wanted, number), logit);
+  }
+  const __mmask16 correct = _mm512_mask_cmpge_epi32_mask(
+      _mm512_cmpeq_epi32_mask(first_largest, wanted), wanted, _mm512_setzero_si512());
+  __m512d low[kLane], high[kLane];
+  for (int64_t c = 0; c < classes; ++c) {
+    float* const to = column(c);
+    _mm512_store_ps(to, Exp(_mm512_sub_ps(_mm512_load_ps(to), shift)));
+    const int64_t k = c % kLane;
+    low[k] = c < kLane ? LoadDoubles(to) : _mm512_add_pd(low[k], LoadDoubles(to));
+    high[k] = c < kLane ? LoadDoubles(to + kLane) : _mm512_add_pd(high[k], LoadDoubles(to + kLane));
+  }
+  alignas(64) std::array<double, static_cast<size_t>(kWideLane)> sums;
+  alignas(64) std::array<float, static_cast<size_t>(kWideLane)> shares, largest, aims;
+  TakeSums(low, sums.data(), shares.data());
+  TakeSums(high, sums.data() + kLane, shares.data() + kLane);
+  const __m512 share = _mm512_load_ps(shares.data());
+  ForEightClasses(classes, [&](int64_t first) {
+    __m512 block[kLane];
+    for (int64_t i = 0; i < kLane; ++i)
+      block[i] = _mm512_mul_ps(_mm512_load_ps(column(first + i)), share);
+    ColumnsToRows(block);
+    for (int64_t i = 0; i < kLane; ++i) {
+      float* const row = probabilities + i * classes + first;
+      StoreHalves(block[i], row, row + kLane * classes);
+    }
+  });
+  _mm512_store_ps(largest.data(), shift);
+  _mm512_store_ps(aims.data(), aim);
+  for (size_t i = 0; i < kWideLane; ++i) {
+    results[i] = {
+        std::log(sums[i]) + static_cast<double>(largest[i]) - static_cast<double>(aims[i]),
+        (correct >> i & 1U) != 0 ? 1.0 : 0.0};
+  }
+}
+
+#pragma GCC pop_options
 
 // (logits, labels) -> (sum of losses, number correct, probabilities).
 class LossKernel : public VectorPrimitive {
@@ -35,15 +132,23 @@ class LossKernel : public VectorPrimitive {
     const float* logits = a.in<float>(0);
     const int32_t* labels = a.in<int32_t>(1);
     float* probabilities = a.out<float>(2);
-    const bool few = classes_ >= kLane && classes_ <= kFewClasses;
-    const int64_t eights = few ? rows_ / kLane : 0, done = eights * kLane;
-    device::ParallelFor(eights, kLane * classes_ * 2, [&](int64_t i) {
-      const int64_t r = i * kLane;
-      RunEightRows(logits + r * classes_, labels + r, probabilities + r * classes_, results + r);
-    });
-    device::ParallelFor(rows_ - done, classes_ * 2, [&](int64_t i) {
-      const int64_t r = done + i;
-      results[r] = RunRow(logits + r * classes_, labels[r], probabilities + r * classes_);
+    int64_t done = 0;
+    // As many rows at once as there are so many of.
+    const auto run = [&](int64_t together, const auto& rows) {
+      const int64_t count = (rows_ - done) / together;
+      device::ParallelFor(count, together * classes_ * 2, [&](int64_t i) {
+        const int64_t r = done + i * together;
+        rows(logits + r * classes_, labels + r, probabilities + r * classes_, results + r);
+      });
+      done += count * together;
+    };
+    if (classes_ >= kLane && classes_ <= kFewClasses) {
+      if (smoothing_ == 0 && UsesWideTiles())
+        run(kWideLane, [&](auto... of_rows) { RunSixteenRows(classes_, of_rows...); });
+      run(kLane, [&](auto... of_rows) { RunEightRows(of_rows...); });
+    }
+    run(1, [&](const float* x, const int32_t* label, float* p, Row* result) {
+      *result = RunRow(x, *label, p);
     });
     Row total{0, 0};
     for (int64_t r = 0; r < rows_; ++r) {
@@ -55,13 +160,6 @@ class LossKernel : public VectorPrimitive {
   }
 
  private:
-  // A row's loss, and whether it was right.
-  struct Row {
-    double loss, correct;
-  };
-
-  static constexpr int64_t kFewClasses = 64;
-
   Row RunRow(const float* logits, int32_t label, float* probabilities) const {
     const float largest = Largest(logits, classes_);
     const double aim = AimOf(logits, label);
@@ -87,7 +185,7 @@ class LossKernel : public VectorPrimitive {
                     Row* results) const {
     alignas(32) std::array<float, static_cast<size_t>(kFewClasses * kLane)> columns;
     const auto column = [&](int64_t c) { return columns.data() + c * kLane; };
-    ForEightClasses([&](int64_t first) {
+    ForEightClasses(classes_, [&](int64_t first) {
       EightRows block;
       for (int64_t i = 0; i < kLane; ++i) block[i] = _mm256_loadu_ps(logits + i * classes_ + first);
       Transpose(block);
@@ -129,7 +227,7 @@ class LossKernel : public VectorPrimitive {
       shares[i] = static_cast<float>(1.0 / sums[i]);
     }
     const __m256 share = _mm256_load_ps(shares.data());
-    ForEightClasses([&](int64_t first) {
+    ForEightClasses(classes_, [&](int64_t first) {
       EightRows block;
       for (int64_t i = 0; i < kLane; ++i)
         block[i] = _mm256_mul_ps(_mm256_load_ps(column(first + i)), share);
@@ -139,14 +237,6 @@ class LossKernel : public VectorPrimitive {
     });
     for (size_t i = 0; i < kLane; ++i)
       results[i].loss = std::log(sums[i]) + static_cast<double>(largest[i]) - aims[i];
-  }
-
-  // Calls body(first) for eight classes at a time, the last of which may be among those before.
-  template <typename Body>
-  void ForEightClasses(const Body& body) const {
-    const int64_t last = classes_ - kLane;
-    for (int64_t first = 0; first < last; first += kLane) body(first);
-    body(last);
   }
 
   bool IsKnown(int32_t label) const { return label >= 0 && label < classes_; }

@@ -12,6 +12,7 @@
 #include "runtime/kernels/vector/activations.h"
 #include "runtime/kernels/vector/lanes.h"
 #include "runtime/kernels/vector/tile_row.h"
+#include "runtime/kernels/vector/wide_lanes.h"
 
 namespace ringmaster::kernels::vector {
 namespace {
@@ -25,27 +26,18 @@ struct Panel {
   int64_t next = 0;
 };
 
-// Where a panel of C lies, what is added to each of its rows, or null, whether the product is added
-// to what is there, and where the next panel lies.
+// How far apart the rows of C are, what is added to each of them, or null, whether the product is
+// added to what is there, and where the next panel lies.
 struct Target {
-  float* data;
   int64_t stride;
   const float* bias;
   bool accumulate;
   int64_t next = 0;
-
-  Target From(int64_t row) const {
-    Target target = *this;
-    target.data += row * stride;
-    return target;
-  }
-  Target Next() const {
-    return {data + next, stride, bias == nullptr ? nullptr : bias + kColumns, accumulate, next};
-  }
 };
 
-// One tile: some rows of C from a's on, kColumns columns of one panel or of two.
-using TileFunction = void (*)(const Product& p, const float* a, const Panel& b, const Target& c);
+// One tile: some rows of C, from a's and y's on, kColumns columns of one panel or of two.
+using TileFunction = void (*)(const Product& p, const float* a, const Panel& b, const Target& c,
+                              float* y);
 
 // For processors with AVX-512: a register for each row of a panel, 28 accumulators for two panels
 // beside what they are made of. Both kinds of tiles compute each element alike, to the last bit.
@@ -66,22 +58,24 @@ struct WideTile {
     __m512 sums[sizeof...(kRow)];
 
     Rows() : sums{(static_cast<void>(kRow), _mm512_setzero_ps())...} {}
-    void Store(const Product& p, const Target& c) {
+    // To the first panel, or to the next one.
+    void Store(const Product& p, const Target& c, float* y, int64_t panel) {
+      y += panel * c.next;
       if (c.accumulate) {
-        ((sums[kRow] = _mm512_add_ps(_mm512_loadu_ps(c.data + kRow * c.stride), sums[kRow])), ...);
+        ((sums[kRow] = _mm512_add_ps(_mm512_loadu_ps(y + kRow * c.stride), sums[kRow])), ...);
       }
       if (c.bias != nullptr) {
-        const __m512 bias = _mm512_loadu_ps(c.bias);
+        const __m512 bias = _mm512_loadu_ps(c.bias + panel * kColumns);
         ((sums[kRow] = _mm512_add_ps(sums[kRow], bias)), ...);
       }
       if (p.relu) ((sums[kRow] = PositivePart(sums[kRow])), ...);
-      (_mm512_storeu_ps(c.data + kRow * c.stride, sums[kRow]), ...);
+      (_mm512_storeu_ps(y + kRow * c.stride, sums[kRow]), ...);
     }
   };
 
   template <size_t... kRow>
   static void Run(std::index_sequence<kRow...>, const Product& p, const float* a, const Panel& b,
-                  const Target& c) {
+                  const Target& c, float* y) {
     Rows<kRow...> rows;
     const float* from = b.data;
     for (int64_t i = 0; i < p.k; ++i) {
@@ -91,13 +85,13 @@ struct WideTile {
       a += p.a.column;
       from += b.stride;
     }
-    rows.Store(p, c);
+    rows.Store(p, c, y, 0);
   }
 
   // Loads of B and of A are fewer for each product: of one panel they take as long as it does.
   template <size_t... kRow>
   static void RunPair(std::index_sequence<kRow...>, const Product& p, const float* a,
-                      const Panel& b, const Target& c) {
+                      const Panel& b, const Target& c, float* y) {
     Rows<kRow...> rows, next_rows;
     const float* from = b.data;
     for (int64_t i = 0; i < p.k; ++i) {
@@ -111,8 +105,8 @@ struct WideTile {
       a += p.a.column;
       from += b.stride;
     }
-    rows.Store(p, c);
-    next_rows.Store(p, c.Next());
+    rows.Store(p, c, y, 0);
+    next_rows.Store(p, c, y, 1);
   }
 };
 
@@ -126,28 +120,21 @@ inline __m512 LoadQuarters(const float* a, const float* b, const float* c, const
 
 // Four rows of B, whose columns, at most kColumns, lie so far apart: zeros behind the last.
 template <bool kWhole>
-void PackFour(const float* from, int64_t stride, int64_t columns, float* to) {
+[[gnu::always_inline]] inline void PackFour(const float* from, int64_t stride, int64_t columns,
+                                            float* to) {
   const auto column = [&](int64_t j) {
     return from + (kWhole ? j : std::min(j, columns - 1)) * stride;
   };
-  const __m512 a = LoadQuarters(column(0), column(4), column(8), column(12)),
-               b = LoadQuarters(column(1), column(5), column(9), column(13)),
-               c = LoadQuarters(column(2), column(6), column(10), column(14)),
-               d = LoadQuarters(column(3), column(7), column(11), column(15));
-  // With a mask of all: GCC 12 takes what the plain intrinsics leave open for a mistake.
-  constexpr __mmask16 kAll = 0xFFFF;
-  const __m512 low_ab = _mm512_maskz_unpacklo_ps(kAll, a, b),
-               high_ab = _mm512_maskz_unpackhi_ps(kAll, a, b),
-               low_cd = _mm512_maskz_unpacklo_ps(kAll, c, d),
-               high_cd = _mm512_maskz_unpackhi_ps(kAll, c, d);
-  const auto store = [&](int64_t row, __m512 v) {
-    if (!kWhole) v = _mm512_maskz_mov_ps(static_cast<__mmask16>((1U << columns) - 1), v);
-    _mm512_storeu_ps(to + row * kColumns, v);
-  };
-  store(0, _mm512_shuffle_ps(low_ab, low_cd, 0x44));
-  store(1, _mm512_shuffle_ps(low_ab, low_cd, 0xEE));
-  store(2, _mm512_shuffle_ps(high_ab, high_cd, 0x44));
-  store(3, _mm512_shuffle_ps(high_ab, high_cd, 0xEE));
+  __m512 rows[] = {LoadQuarters(column(0), column(4), column(8), column(12)),
+                   LoadQuarters(column(1), column(5), column(9), column(13)),
+                   LoadQuarters(column(2), column(6), column(10), column(14)),
+                   LoadQuarters(column(3), column(7), column(11), column(15))};
+  TransposeFours(rows);
+  for (int64_t i = 0; i < 4; ++i) {
+    if (!kWhole)
+      rows[i] = _mm512_maskz_mov_ps(static_cast<__mmask16>((1U << columns) - 1), rows[i]);
+    _mm512_storeu_ps(to + i * kColumns, rows[i]);
+  }
 }
 
 // As many rows as there are fours of; says how many these are.
@@ -170,7 +157,7 @@ struct Tile {
 
   template <size_t... kRow>
   static void Run(std::index_sequence<kRow...>, const Product& p, const float* a, const Panel& b,
-                  const Target& c) {
+                  const Target& c, float* y) {
     TileRow sums[sizeof...(kRow)];
     const float* from = b.data;
     for (int64_t i = 0; i < p.k; ++i) {
@@ -179,15 +166,17 @@ struct Tile {
       a += p.a.column;
       from += b.stride;
     }
-    (sums[kRow].Store(c.data + kRow * c.stride, c.accumulate, c.bias, p.relu), ...);
+    (sums[kRow].Store(y + kRow * c.stride, c.accumulate, c.bias, p.relu), ...);
   }
 
   // Two panels would want more registers than there are.
   template <size_t... kRow>
   static void RunPair(std::index_sequence<kRow...> rows, const Product& p, const float* a,
-                      const Panel& b, const Target& c) {
-    Run(rows, p, a, b, c);
-    Run(rows, p, a, {b.data + b.next, b.stride}, c.Next());
+                      const Panel& b, const Target& c, float* y) {
+    Run(rows, p, a, b, c, y);
+    Target next = c;
+    if (c.bias != nullptr) next.bias += kColumns;
+    Run(rows, p, a, {b.data + b.next, b.stride}, next, y + c.next);
   }
 };
 
@@ -215,13 +204,13 @@ struct Tiles {
 };
 
 template <typename Kind, size_t kTall>
-void RunTile(const Product& p, const float* a, const Panel& b, const Target& c) {
-  Kind::Run(std::make_index_sequence<kTall>(), p, a, b, c);
+void RunTile(const Product& p, const float* a, const Panel& b, const Target& c, float* y) {
+  Kind::Run(std::make_index_sequence<kTall>(), p, a, b, c, y);
 }
 
 template <typename Kind, size_t kTall>
-void RunPairTile(const Product& p, const float* a, const Panel& b, const Target& c) {
-  Kind::RunPair(std::make_index_sequence<kTall>(), p, a, b, c);
+void RunPairTile(const Product& p, const float* a, const Panel& b, const Target& c, float* y) {
+  Kind::RunPair(std::make_index_sequence<kTall>(), p, a, b, c, y);
 }
 
 template <typename Kind, size_t... kLess>
@@ -253,11 +242,13 @@ inline void PackEight(const float* from, int64_t stride, float* to) {
 }
 
 // All rows of one panel of C, or of two.
-void RunPanels(const Product& p, int64_t panels, const float* x, const Panel& b, const Target& c) {
+void RunPanels(const Product& p, int64_t panels, const float* x, const Panel& b, const Target& c,
+               float* y) {
   const Tiles& tiles = OwnTiles();
-  tiles.ForTiles(
-      panels == 2 ? tiles.pair : tiles.single, p.m,
-      [&](TileFunction tile, int64_t row, int64_t) { tile(p, x + row * p.a.row, b, c.From(row)); });
+  tiles.ForTiles(panels == 2 ? tiles.pair : tiles.single, p.m,
+                 [&](TileFunction tile, int64_t row, int64_t) {
+                   tile(p, x + row * p.a.row, b, c, y + row * c.stride);
+                 });
 }
 
 // `count` panels of B from column `first` on: brought together where they do not lie so.
@@ -269,17 +260,28 @@ Panel WholePanels(const Product& p, int64_t first, int64_t count, const float* w
   return {packed, kColumns, kColumns * p.k};
 }
 
+// Without a call for each row where it is a vector at least.
+inline void CopyRow(const float* from, int64_t columns, float* to) {
+  if (columns < kLane) {
+    std::copy_n(from, columns, to);
+    return;
+  }
+  const int64_t last = columns - kLane;
+  _mm256_storeu_ps(to, _mm256_loadu_ps(from));
+  _mm256_storeu_ps(to + last, _mm256_loadu_ps(from + last));
+}
+
 // The last columns of C, fewer than a tile has: each tile goes through a buffer.
 void RunNarrowPanel(const Product& p, int64_t columns, const float* x, const float* packed,
                     const float* bias, float* y) {
   alignas(64) float buffer[kMostRows * kColumns], offsets[kColumns] = {};
   if (bias != nullptr) std::copy_n(bias, columns, offsets);
-  const Target through{buffer, kColumns, bias != nullptr ? offsets : nullptr, false};
+  const Panel panel{packed, kColumns};
+  const Target through{kColumns, bias != nullptr ? offsets : nullptr, false};
   const Tiles& tiles = OwnTiles();
   tiles.ForTiles(tiles.single, p.m, [&](TileFunction tile, int64_t row, int64_t rows) {
-    tile(p, x + row * p.a.row, {packed, kColumns}, through);
-    for (int64_t i = 0; i < rows; ++i)
-      std::copy_n(buffer + i * kColumns, columns, y + (row + i) * p.n);
+    tile(p, x + row * p.a.row, panel, through, buffer);
+    for (int64_t i = 0; i < rows; ++i) CopyRow(buffer + i * kColumns, columns, y + (row + i) * p.n);
   });
 }
 
@@ -324,7 +326,7 @@ void Product::RunPacked(const float* x, const float* packed, float* y, int64_t s
   for (int64_t panel = 0; panel < panels.count; panel += 2) {
     RunPanels(*this, std::min<int64_t>(2, panels.count - panel), x,
               {packed + panel * panels.b_step, kColumns, panels.b_step},
-              {y + panel * panels.y_step, stride, nullptr, accumulate, panels.y_step});
+              {stride, nullptr, accumulate, panels.y_step}, y + panel * panels.y_step);
   }
 }
 
@@ -358,7 +360,7 @@ void Product::RunColumns(int64_t first, int64_t count, const float* x, const flo
   const int64_t end = std::min(first + count, n), whole = (end - first) / kColumns;
   if (whole > 0) {
     RunPanels(*this, whole, x, WholePanels(*this, first, whole, w, scratch),
-              {y + first, n, bias == nullptr ? nullptr : bias + first, false, kColumns});
+              {n, bias == nullptr ? nullptr : bias + first, false, kColumns}, y + first);
   }
   const int64_t last = first + whole * kColumns;
   if (last == end) return;

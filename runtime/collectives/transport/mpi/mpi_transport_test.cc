@@ -3,6 +3,7 @@
 #include "runtime/collectives/transport/mpi/mpi_transport.h"
 
 #include <chrono>
+#include <cstdint>
 #include <memory>
 #include <mpi.h>
 #include <string>
@@ -14,6 +15,7 @@
 #include "runtime/collectives/communicator.h"
 #include "runtime/collectives/operation.h"
 #include "runtime/collectives/testing/conformance.h"
+#include "runtime/collectives/testing/group.h"
 
 namespace ringmaster::collectives::mpi {
 namespace {
@@ -147,6 +149,28 @@ TEST(MpiTransportTest, WakesWhoeverWaitsWhenARankAborts) {
   }
   EXPECT_EQ(communicator->status().code(), absl::StatusCode::kAborted);
   MPI_Barrier(MPI_COMM_WORLD);
+}
+
+// Processes of one machine have one clock.
+TEST(MpiTransportTest, AnAbortIsHeardByEveryRankWithin100Milliseconds) {
+  using std::chrono::steady_clock;
+  EXPECT_TRUE(testing::MostTakeLessThan(std::chrono::milliseconds(100), [] {
+    const auto communicator = Open();
+    EXPECT_TRUE(communicator->Barrier("before").ok()) << communicator->status();
+    MPI_Barrier(MPI_COMM_WORLD);  // all have left it
+    int64_t aborted = steady_clock::now().time_since_epoch().count();
+    if (communicator->rank() == 0) {
+      communicator->Abort("drain");
+    } else {
+      EXPECT_EQ(communicator->Barrier("step").code(), absl::StatusCode::kAborted)
+          << communicator->status();
+    }
+    const int64_t heard = steady_clock::now().time_since_epoch().count();
+    int64_t heard_last = 0;
+    MPI_Bcast(&aborted, 1, MPI_INT64_T, 0, MPI_COMM_WORLD);
+    MPI_Allreduce(&heard, &heard_last, 1, MPI_INT64_T, MPI_MAX, MPI_COMM_WORLD);
+    return steady_clock::duration(heard_last - aborted);
+  }));
 }
 
 TEST(MpiTransportTest, RefusesATimeoutThatIsNone) {
