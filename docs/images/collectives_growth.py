@@ -69,8 +69,8 @@ def svg(rows):
     for number, (title, some, line, dots) in enumerate(panels(rows)):
         lines += draw(title, some, line, dots, LEFT + number % 2 * (WIDTH + LEFT), TOP + number // 2 * (HEIGHT + GAP))
     for number, (name, colour) in enumerate(COLOURS.items()):
-        lines.append(f'<text x="{LEFT + number * 100}" y="{height - 14}" font-size="13" fill="{colour}">● {name}</text>')
-    lines.append(f'<text x="{LEFT + len(COLOURS) * 100}" y="{height - 14}" font-size="13" fill="#e6edf3">○ ordered sum</text>')
+        lines.append(f'<text x="{LEFT + number * 97}" y="{height - 14}" font-size="13" fill="{colour}">● {name}</text>')
+    lines.append(f'<text x="{LEFT + len(COLOURS) * 97}" y="{height - 14}" font-size="13" fill="#e6edf3">○ ordered sum</text>')
     return "\n".join([*lines, "</g>", "</svg>", ""])
 
 

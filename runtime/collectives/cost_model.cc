@@ -249,7 +249,7 @@ double PredictBroadcast(const Costs& c, Algorithm algorithm) {
   }
 }
 
-// A node of the shard tree after the other, with a shard of each rank's: where a side has fewer
+// One node of the shard tree after another, with a shard of each rank's: where a side has fewer
 // ranks than the other, each of these swaps parts with several. Of a power of two ranks it is
 // recursive halving and doubling.
 double OrderedHalving(const Costs& c) {

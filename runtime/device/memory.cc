@@ -1,7 +1,5 @@
 #include "runtime/device/memory.h"
 
-#include <atomic>
-#include <chrono>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -9,42 +7,18 @@
 
 #include <sys/mman.h>
 
-#include "runtime/device/parallel.h"
+#include "runtime/device/pages.h"
 
 namespace ringmaster::device {
 namespace {
 
 // Nobody means a larger one; where the system promises more memory than it has, asking would kill.
 constexpr size_t kMaxBytes = size_t{1} << 40;
-// Of x86 and most others; where it is another, the hint below is of less use.
-constexpr size_t kHugePage = size_t{2} << 20;
 // From this size on what huge pages waste at the end does not count.
 constexpr size_t kLarge = 4 * kHugePage;
 
-// Makes a huge page's worth of fresh memory usable; says how long it took.
-std::chrono::steady_clock::duration Touch(char* page) {
-  constexpr size_t kSmallestPage = 4096;
-  const auto before = std::chrono::steady_clock::now();
-  for (size_t i = 0; i < kHugePage; i += kSmallestPage) static_cast<volatile char*>(page)[i] = 0;
-  return std::chrono::steady_clock::now() - before;
-}
-
-// Takes huge pages as long as they come soon. A virtual machine that gives free memory back to its
-// host does so in huge pages: each that it then fetches again takes it many times as long as small
-// ones that it kept. The rest is small pages, which whoever writes to them first has zeroed. Where
-// there are no huge pages, what is advised does nothing.
-void TakeHugePages(char* begin, int64_t pages) {
-  constexpr auto kSoon = std::chrono::milliseconds(2);  // 1 GB/s: any memory is zeroed faster
-  std::atomic<bool> soon = true;
-  ParallelFor(pages, kHugePage, [&](int64_t i) {
-    char* const page = begin + static_cast<size_t>(i) * kHugePage;
-    const bool huge = soon.load(std::memory_order_relaxed);
-    (void)madvise(page, kHugePage, huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
-    if (huge && Touch(page) > kSoon) soon.store(false, std::memory_order_relaxed);
-  });
-}
-
-// Fresh pages, which are zeros. `bytes` is whole huge pages.
+// Fresh pages, which are zeros: whoever writes to one first has it zeroed then, so that threads
+// share that work, and what is never used costs nothing. `bytes` is whole huge pages.
 void* MapPages(size_t bytes) {
   void* const all =
       mmap(nullptr, bytes + kHugePage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -54,7 +28,6 @@ void* MapPages(size_t bytes) {
   char* const p = begin + before;
   if (before > 0) munmap(begin, before);
   munmap(p + bytes, kHugePage - before);
-  TakeHugePages(p, static_cast<int64_t>(bytes / kHugePage));
   return p;
 }
 

@@ -18,11 +18,10 @@ constexpr size_t AlignUp(size_t bytes) {
   return (bytes + kAlignment - 1) / kAlignment * kAlignment;
 }
 
-// An owning block of zeroed, aligned memory, a large one in huge pages as far as the system has
-// them and gives them soon (kernels that stream through it wait less for page tables); the
-// process's threads share the zeroing. Movable, not copyable. The address stays the same when the
-// Buffer is moved. Running out of memory throws std::bad_alloc, as a std::vector does, and so does
-// asking for more than 2^40 bytes.
+// An owning block of zeroed, aligned memory. A page of a large one is taken, and zeroed, when it is
+// first used; those of one that will all be used at once are taken together by pages.h.
+// Movable, not copyable. The address stays the same when the Buffer is moved. Running out of memory
+// throws std::bad_alloc, as a std::vector does, and so does asking for more than 2^40 bytes.
 class Buffer {
  public:
   Buffer() = default;

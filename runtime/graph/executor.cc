@@ -13,6 +13,7 @@
 
 #include "common/status.h"
 #include "runtime/device/memory.h"
+#include "runtime/device/pages.h"
 #include "runtime/device/threads.h"
 #include "runtime/graph/autodiff.h"
 #include "runtime/graph/op_definition.h"
@@ -227,6 +228,7 @@ absl::Status FlatExecutor::TakeArena() {
     *arena_ = {};  // the smaller one does not lie beside it
     try {
       *arena_ = device::Buffer(arena_bytes_);
+      device::TakePages(*arena_);
     } catch (const std::bad_alloc&) {
       return NoMemoryFor(arena_bytes_);
     }

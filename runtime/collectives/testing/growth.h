@@ -20,9 +20,9 @@ struct Growth {
   size_t scratch_bytes = 0;  // the most that a rank holds beside its input and its result
 };
 
-// Of one allreduce, or one ordered sum with a shard of each rank's own, of `bytes` of float32 by
-// this algorithm, with the model's built-in numbers. Verifies the result. Counts memory by its own
-// operator new, so the program must not have another.
+// Of one allreduce, or one ordered sum with a shard of each rank's own (`kind` is one of the two),
+// of `bytes` of float32 by this algorithm, with the model's built-in numbers. Verifies the result.
+// Counts memory by its own operator new, so the program must not have another.
 Growth MeasureGrowth(OperationKind kind, Algorithm algorithm, Shape shape, size_t bytes);
 
 }  // namespace ringmaster::collectives::testing

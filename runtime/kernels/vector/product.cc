@@ -193,7 +193,7 @@ struct Tiles {
   // tall.
   template <typename Body>
   void ForTiles(const ByRows& tiles, int64_t m, const Body& body) const {
-    const int64_t count = (m + rows - 1) / rows, least = m / count;
+    const int64_t count = std::max<int64_t>(1, (m + rows - 1) / rows), least = m / count;
     int64_t taller = m - least * count;
     for (int64_t first = 0; first < m;) {
       const int64_t tall = least + (taller-- > 0 ? 1 : 0);

@@ -51,6 +51,16 @@ struct Sample {
   }
 };
 
+TEST_F(ProductTest, OfNoRowsIsNothing) {
+  const Product product{.m = 0, .k = 3, .n = 20, .a = {3, 1}, .b = {20, 1}};
+  const std::vector<float> b = Draw(60);
+  std::vector<float> scratch(product.scratch_bytes() / sizeof(float));
+  for (const bool wide : {false, true}) {
+    UseWideTiles(wide);
+    product.RunAlone(nullptr, b.data(), nullptr, nullptr, scratch.data());
+  }
+}
+
 TEST_F(ProductTest, IsTheSumOverTheInnerAxisWhateverTheTilesAndToTheSameBits) {
   if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma"))
     GTEST_SKIP() << "this processor runs no such products";
