@@ -8,8 +8,6 @@
 
 #include <gtest/gtest.h>
 
-#include "runtime/device/pages.h"
-
 namespace ringmaster::device {
 namespace {
 
@@ -36,15 +34,6 @@ TEST(MemoryTest, ALargeBufferIsZeroedAgainWhereAnotherWasBefore) {
     char* bytes = static_cast<char*>(buffer.data());
     EXPECT_EQ(std::count(bytes, bytes + kBytes, 0), static_cast<std::ptrdiff_t>(kBytes));
     std::fill_n(bytes, kBytes, 'x');
-  }
-}
-
-TEST(MemoryTest, ABufferWhosePagesAreTakenAtOnceIsZeroedToItsEnd) {
-  for (const size_t bytes : {size_t{0}, size_t{100}, size_t{3} << 20, (size_t{64} << 20) + 100}) {
-    const Buffer buffer(bytes);
-    TakePages(buffer);
-    const char* begin = static_cast<const char*>(buffer.data());
-    EXPECT_EQ(std::count(begin, begin + bytes, 0), static_cast<std::ptrdiff_t>(bytes));
   }
 }
 
