@@ -120,9 +120,8 @@ class Lanes {
 // Calls body(lanes, i) for each i in [0, n) at which sixteen elements begin.
 template <typename Body>
 inline void ForLanes(int64_t n, const Body& body) {
-  constexpr int64_t kLanes = 16;
   int64_t i = 0;
-  for (; i + kLanes <= n; i += kLanes) body(Lanes(kAllLanes), i);
+  for (; i + kWideLane <= n; i += kWideLane) body(Lanes(kAllLanes), i);
   if (i < n) body(Lanes(static_cast<__mmask16>((1U << (n - i)) - 1)), i);
 }
 

@@ -13,6 +13,7 @@
 #include "runtime/kernels/vector/lanes.h"
 #include "runtime/kernels/vector/product.h"
 #include "runtime/kernels/vector/vector.h"
+#include "runtime/kernels/vector/wide_lanes.h"
 
 #pragma GCC target("avx2,fma")
 
@@ -71,9 +72,8 @@ void SumEightColumns(Lanes lanes, int64_t rows, int64_t stride, const float* x, 
 
 template <typename Lanes>
 void SumEightColumnsWide(Lanes lanes, int64_t rows, int64_t stride, const float* x, float* y) {
-  constexpr __mmask8 kAll = 0xFF;  // as plain intrinsics leave open what GCC 12 takes for a mistake
   const auto row = [&](int64_t r) {
-    return _mm512_maskz_cvtps_pd(kAll, lanes.Load(x + r * stride));
+    return _mm512_maskz_cvtps_pd(kAllDoubles, lanes.Load(x + r * stride));
   };
   __m512d sum = _mm512_setzero_pd();
   int64_t r = 0;
@@ -82,7 +82,7 @@ void SumEightColumnsWide(Lanes lanes, int64_t rows, int64_t stride, const float*
                                            _mm512_add_pd(row(r + 2), row(r + 3))));
   }
   for (; r < rows; ++r) sum = _mm512_add_pd(sum, row(r));
-  lanes.Store(y, _mm512_maskz_cvtpd_ps(kAll, sum));
+  lanes.Store(y, _mm512_maskz_cvtpd_ps(kAllDoubles, sum));
 }
 
 #pragma GCC pop_options

@@ -3,6 +3,8 @@
 #include <cstddef>
 #include <immintrin.h>
 
+#include "runtime/kernels/vector/wide_lanes.h"
+
 #pragma GCC target("avx512f,avx512bw")
 
 namespace ringmaster::kernels::vector {
@@ -36,30 +38,19 @@ void StoreSplit(__m512 low, __m512 high, char* row) {
 
 using Sixteen = __m512[kHalf];
 
-// Rows become columns. With masks of all: GCC 12 takes what the plain intrinsics leave open for a
-// mistake.
+// Rows become columns.
 void Transpose(Sixteen& v) {
-  constexpr __mmask16 kAll = 0xFFFF;
   Sixteen t;
-  for (size_t i = 0; i < 16; i += 2) {
-    t[i] = _mm512_maskz_unpacklo_ps(kAll, v[i], v[i + 1]);
-    t[i + 1] = _mm512_maskz_unpackhi_ps(kAll, v[i], v[i + 1]);
-  }
-  for (size_t i = 0; i < 16; i += 4) {
-    v[i] = _mm512_maskz_shuffle_ps(kAll, t[i], t[i + 2], 0x44);
-    v[i + 1] = _mm512_maskz_shuffle_ps(kAll, t[i], t[i + 2], 0xEE);
-    v[i + 2] = _mm512_maskz_shuffle_ps(kAll, t[i + 1], t[i + 3], 0x44);
-    v[i + 3] = _mm512_maskz_shuffle_ps(kAll, t[i + 1], t[i + 3], 0xEE);
-  }
+  for (size_t i = 0; i < 16; i += 4) TransposeFours(v + i);
   for (size_t i = 0; i < 16; i += 8) {
     for (size_t j = 0; j < 4; ++j) {
-      t[i + j] = _mm512_maskz_shuffle_f32x4(kAll, v[i + j], v[i + j + 4], 0x88);
-      t[i + j + 4] = _mm512_maskz_shuffle_f32x4(kAll, v[i + j], v[i + j + 4], 0xDD);
+      t[i + j] = _mm512_maskz_shuffle_f32x4(kAllLanes, v[i + j], v[i + j + 4], 0x88);
+      t[i + j + 4] = _mm512_maskz_shuffle_f32x4(kAllLanes, v[i + j], v[i + j + 4], 0xDD);
     }
   }
   for (size_t j = 0; j < 8; ++j) {
-    v[j] = _mm512_maskz_shuffle_f32x4(kAll, t[j], t[j + 8], 0x88);
-    v[j + 8] = _mm512_maskz_shuffle_f32x4(kAll, t[j], t[j + 8], 0xDD);
+    v[j] = _mm512_maskz_shuffle_f32x4(kAllLanes, t[j], t[j + 8], 0x88);
+    v[j + 8] = _mm512_maskz_shuffle_f32x4(kAllLanes, t[j], t[j + 8], 0xDD);
   }
 }
 
