@@ -25,6 +25,16 @@ uint32_t DecodeLength(std::string_view bytes) {
   return length;
 }
 
+// As EncodeFrame, into memory that is there.
+void WriteFrame(std::string_view payload, std::string& frame) {
+  RM_CHECK(payload.size() <= kMaxFrameBytes, "a frame is within its limit");
+  frame.clear();
+  frame.reserve(kLengthBytes + payload.size());
+  for (size_t i = 0; i < kLengthBytes; ++i)
+    frame.push_back(static_cast<char>(payload.size() >> (8 * i)));
+  frame.append(payload);
+}
+
 absl::Status TooLong(size_t length) {
   return absl::InvalidArgumentError(
       fmt::format("a message of {} bytes is over the limit of {}", length, kMaxFrameBytes));
@@ -59,12 +69,8 @@ absl::Status WaitReadable(int fd, std::optional<SteadyTime> deadline) {
 }  // namespace
 
 std::string EncodeFrame(std::string_view payload) {
-  RM_CHECK(payload.size() <= kMaxFrameBytes, "a frame is within its limit");
   std::string frame;
-  frame.reserve(kLengthBytes + payload.size());
-  for (size_t i = 0; i < kLengthBytes; ++i)
-    frame.push_back(static_cast<char>(payload.size() >> (8 * i)));
-  frame.append(payload);
+  WriteFrame(payload, frame);
   return frame;
 }
 
@@ -109,11 +115,11 @@ FramedSocket::FramedSocket(UniqueFd fd, Duration send_timeout) : fd_(std::move(f
 
 absl::Status FramedSocket::Send(std::string_view payload) {
   if (payload.size() > kMaxFrameBytes) return TooLong(payload.size());
-  const std::string frame = EncodeFrame(payload);
   std::lock_guard lock(send_mutex_);
+  WriteFrame(payload, sent_);
   size_t sent = 0;
-  while (sent < frame.size()) {
-    const ssize_t n = ::send(fd_.get(), frame.data() + sent, frame.size() - sent, MSG_NOSIGNAL);
+  while (sent < sent_.size()) {
+    const ssize_t n = ::send(fd_.get(), sent_.data() + sent, sent_.size() - sent, MSG_NOSIGNAL);
     if (n < 0 && errno == EINTR) continue;
     if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
       Shutdown();

@@ -87,6 +87,7 @@ class FramedSocket {
 
   UniqueFd fd_;
   std::mutex send_mutex_;
+  std::string sent_;  // by the last Send; its memory is the next one's
   FrameParser parser_;
 };
 

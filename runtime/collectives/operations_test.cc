@@ -388,13 +388,14 @@ TEST_P(ForcedAlgorithmTest, EveryReductionAndBroadcastOfEveryTypeIsTheReferences
   });
 }
 
-class ForcedAlgorithmOfManyRanksTest : public ForcedAlgorithmTest {};
+class ForcedAlgorithmOverTcpTest : public ForcedAlgorithmTest {};
 
-INSTANTIATE_TEST_SUITE_P(Algorithms, ForcedAlgorithmOfManyRanksTest,
-                         ::testing::Combine(::testing::ValuesIn(kForced), ::testing::Values(9, 24)),
+INSTANTIATE_TEST_SUITE_P(Algorithms, ForcedAlgorithmOverTcpTest,
+                         ::testing::Combine(::testing::ValuesIn(kForced),
+                                            ::testing::Values(2, 3, 5, 8, 9, 24)),
                          NameOfForced);
 
-TEST_P(ForcedAlgorithmOfManyRanksTest, EveryReductionAndBroadcastOverTcpIsTheReferences) {
+TEST_P(ForcedAlgorithmOverTcpTest, EveryReductionAndBroadcastIsTheReferences) {
   const auto [algorithm, world] = GetParam();
   Group group(world, Wires::kTcp);
   group.options.segment_bytes = kSegmentBytes;

@@ -124,7 +124,8 @@ Initialiser OfPyTorch(const Shape& weight) {
 }
 
 // How the network's authors begin a parameter of a layer with this weight: torchvision's sources,
-// Caffe's prototxt and OpenAI's src/model.py. Batch norm's gain and shift are 1 and 0 in all.
+// Caffe's prototxt, OpenAI's src/model.py and, of what ends a branch, Radford et al., 2019. Batch
+// norm's gain and shift are 1 and 0 in all.
 Initialiser PublishedOf(const std::string& network, const std::string& name, const Shape& weight) {
   const bool is_bias = name.ends_with(".bias");
   const bool is_convolution = weight.rank() == 4;

@@ -5,7 +5,6 @@
 
 #include "common/log.h"
 #include "common/status.h"
-#include "runtime/train/protocol.h"
 
 namespace ringmaster::train {
 namespace {
@@ -46,7 +45,8 @@ void Channel::Read() {
 }
 
 void Channel::Send(int64_t round, const Event& event) {
-  const absl::Status sent = socket_->Send(EncodeEvent(round, event));
+  std::lock_guard lock(send_mutex_);
+  const absl::Status sent = socket_->Send(encoder_.Encode(round, event));
   if (!sent.ok()) inbox_.Close("the launcher is gone: " + Message(sent));
 }
 

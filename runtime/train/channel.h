@@ -4,6 +4,7 @@
 #define RINGMASTER_RUNTIME_TRAIN_CHANNEL_H_
 
 #include <memory>
+#include <mutex>
 #include <string>
 #include <thread>
 
@@ -11,6 +12,7 @@
 #include "common/framed_socket.h"
 #include "runtime/train/inbox.h"
 #include "runtime/train/messages.h"
+#include "runtime/train/protocol.h"
 
 namespace ringmaster::train {
 
@@ -31,6 +33,8 @@ class Channel final : public EventSink {
 
   const std::unique_ptr<FramedSocket> socket_;
   Inbox& inbox_;
+  std::mutex send_mutex_;
+  EventEncoder encoder_;  // guarded by send_mutex_
   std::thread reader_;
 };
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "common/check.h"
 #include "common/status.h"
 #include "ringmaster/rendezvous/v1/channel.pb.h"
 
@@ -90,6 +91,7 @@ void Fill(const Evaluation& from, v1::Evaluation& to) {
 
 void Fill(const Progress& event, v1::Event& out) {
   v1::Progress& progress = *out.mutable_progress();
+  progress.Clear();
   progress.set_step(event.step);
   progress.set_total_steps(event.total_steps);
   progress.set_epoch(event.epoch);
@@ -158,11 +160,17 @@ absl::StatusOr<std::optional<Command>> DecodeCommand(std::string_view bytes) {
   return std::nullopt;
 }
 
-std::string EncodeEvent(int64_t round, const Event& event) {
-  v1::FromTrainer message;
-  message.mutable_event()->set_round(round);
-  std::visit([&](const auto& kind) { Fill(kind, *message.mutable_event()); }, event);
-  return message.SerializeAsString();
+EventEncoder::EventEncoder() : message_(std::make_unique<v1::FromTrainer>()) {}
+EventEncoder::~EventEncoder() = default;
+
+std::string_view EventEncoder::Encode(int64_t round, const Event& event) {
+  // Clearing frees an event's kind, which the next Progress can have.
+  if (!std::holds_alternative<Progress>(event)) message_->Clear();
+  v1::Event& out = *message_->mutable_event();
+  out.set_round(round);
+  std::visit([&](const auto& kind) { Fill(kind, out); }, event);
+  RM_CHECK(message_->SerializeToString(&bytes_), "an event has what its message needs");
+  return bytes_;
 }
 
 }  // namespace ringmaster::train

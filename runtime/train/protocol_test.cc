@@ -35,7 +35,7 @@ v1::ToTrainer RoundOfTwo() {
 
 v1::Event Decode(int64_t round, const Event& event) {
   v1::FromTrainer message;
-  EXPECT_TRUE(message.ParseFromString(EncodeEvent(round, event)));
+  EXPECT_TRUE(message.ParseFromString(std::string(EventEncoder().Encode(round, event))));
   return message.event();
 }
 
@@ -118,6 +118,24 @@ TEST(ProtocolTest, WritesWhatAnEvaluationMeasured) {
   EXPECT_FALSE(Decode(3, ShardDurable{}).shard_durable().has_metric_value());
   EXPECT_EQ(Decode(3, ShardDurable{.metric_value = 0.0}).shard_durable().metric_value(), 0);
   EXPECT_TRUE(Decode(3, ShardDurable{.metric_value = 0.0}).shard_durable().has_metric_value());
+}
+
+TEST(ProtocolTest, SaysNothingOfTheEventsBefore) {
+  EventEncoder encoder;
+  const auto decode = [&](const Event& event) {
+    v1::FromTrainer message;
+    EXPECT_TRUE(message.ParseFromString(std::string(encoder.Encode(3, event))));
+    return message.event();
+  };
+  EXPECT_TRUE(decode(Progress{.step = 6, .evaluation = Evaluation{}}).progress().has_evaluation());
+  EXPECT_FALSE(decode(Progress{.step = 7}).progress().has_evaluation());
+  EXPECT_EQ(decode(Progress{}).progress().step(), 0);
+  const Finished two{.labels = {{"Edema", 0.75}, {"Hernia", {}}}};
+  EXPECT_EQ(decode(two).finished().labels_size(), 2);
+  EXPECT_EQ(decode(two).finished().labels_size(), 2);
+  EXPECT_TRUE(decode(ShardDurable{.metric_value = 0.5}).shard_durable().has_metric_value());
+  EXPECT_FALSE(decode(ShardDurable{}).shard_durable().has_metric_value());
+  EXPECT_EQ(decode(Progress{.step = 8}).progress().step(), 8);
 }
 
 TEST(ProtocolTest, WritesEveryEventWithItsRound) {

@@ -87,6 +87,18 @@ class Evaluation(RunTest):
             self.assertEqual(one["accuracy"], first["evaluation"]["accuracy"])
         self.assertAlmostEqual(report["mean"]["loss"], first["evaluation"]["loss"], places=6)
 
+    def test_a_densenet_learns_fourteen_labels_a_sample(self):
+        labels = {f"digit-{one}": lambda digit, one=one: int(digit == one) for one in range(10)}
+        labels.update({f"over-{bound}": lambda digit, bound=bound: int(digit > bound) for bound in (1, 3, 5, 7)})
+        folder = self.digits_with(labels.keys(), lambda digit: [label(digit) for label in labels.values()])
+        run = self.trained(folder / "job.yaml", "spec.trainer.data.csv={path: digits.csv, labels: 14, shape: [1, 8, 8], scale: 16}",
+                           "spec.trainer.data.images={size: [32, 32]}", "spec.trainer.model={zoo: {name: densenet-121, width: 0.25}}", "spec.trainer.epochs=2")
+        run.result()
+        result = run.job()["status"]["result"]
+        self.assertEqual([label["name"] for label in result["labels"]], list(labels))
+        self.assertGreater(result["evaluation"]["auroc"], 0.8)
+        self.assertAlmostEqual(result["evaluation"]["auroc"], sum(label["auroc"] for label in result["labels"]) / 14)
+
     def digits_with(self, names, labels_of):
         """A folder with the digits example whose samples have other labels."""
         folder = self.fresh_folder()

@@ -67,7 +67,10 @@ class Networks(RunTest):
             return tuple(map(float, re.search(pattern, text).groups()))
 
         channels = 1 << 24  # a terabyte
-        needed, available = gigabytes(r"the model needs at least ([0-9.]+) GB of memory, (?:its container has a limit of )?([0-9.]+) GB", refused(channels, 1))
+        text = refused(channels, 1)
+        needed, available = gigabytes(r"the model needs at least ([0-9.]+) GB of memory, (?:its container has a limit of )?([0-9.]+) GB", text)
+        self.assertRegex(text, r": [0-9.]+ GB for weights and gradients of [0-9,]+ parameters, [0-9.]+ .B for what the optimizer keeps, "
+                               r".*, [0-9.]+ GB for the values of a shard of 256 samples, the largest of which is conv2d1 .*, [0-9.]+ GB; ")
         text = refused(int(channels * 0.7 * available / needed), 2)
         together, left = gigabytes(r"workers 0, 1 need ([0-9.]+) GB more of memory together, their \w+ has ([0-9.]+) GB left; start fewer workers there", text)
         self.assertGreater(together, left)

@@ -11,8 +11,8 @@
 namespace ringmaster::nn::zoo {
 
 // A position table of 1,024 places, of which a shorter window uses the first, and a head that is
-// the token table itself. Deviations are those of OpenAI's src/model.py; nothing drops attention's
-// weights.
+// the token table itself. The tables' deviations are those of OpenAI's src/model.py, the blocks'
+// those of Radford et al., 2019 (transformer.h); nothing drops attention's weights.
 ValueId Gpt2(ModelBuilder& b, const NetworkOptions& options, ValueId tokens) {
   constexpr int64_t kPositions = networks::Find("gpt-2")->longest_window;
   constexpr int64_t kHeads = 12, kHeadWidth = 64;

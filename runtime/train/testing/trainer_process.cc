@@ -14,12 +14,12 @@
 
 #include <fmt/format.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <sys/wait.h>
 
 #include "common/env.h"
 #include "common/exec_arguments.h"
 #include "common/status.h"
+#include "runtime/train/testing/listen_at.h"
 
 namespace ringmaster::train::testing {
 namespace {
@@ -29,17 +29,6 @@ constexpr std::chrono::seconds kDeadline{60};
 std::string Binary() {
   const std::string folder = env::GetString("RINGMASTER_BIN_DIR");
   return fmt::format("{}/ringmaster-train", folder.empty() ? "build/dev/bin" : folder);
-}
-
-UniqueFd ListenAt(const std::filesystem::path& path) {
-  UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  sockaddr_un address{.sun_family = AF_UNIX, .sun_path = {}};
-  std::strncpy(address.sun_path, path.c_str(), sizeof address.sun_path - 1);
-  if (::bind(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0 ||
-      ::listen(fd.get(), 1) != 0) {
-    throw std::runtime_error(std::strerror(errno));
-  }
-  return fd;
 }
 
 }  // namespace
