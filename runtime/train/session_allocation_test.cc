@@ -1,8 +1,6 @@
 // What a job's steps allocate where its worker is alone: as its trainer runs them, with its loop
 // around each and each one's progress said to the launcher. In allocation_test's program.
-#include <algorithm>
 #include <array>
-#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -10,7 +8,6 @@
 #include <unistd.h>
 #include <variant>
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 
@@ -30,7 +27,11 @@ class Reader {
  public:
   explicit Reader(const std::string& path)
       : listener_(testing::ListenAt(path)), thread_([this] { Read(); }) {}
-  ~Reader() { thread_.join(); }
+  // Waits until the trainer's end is closed, where it has dialed.
+  ~Reader() {
+    ::shutdown(listener_.get(), SHUT_RDWR);
+    thread_.join();
+  }
 
  private:
   void Read() {
