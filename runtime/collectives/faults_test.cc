@@ -53,10 +53,11 @@ constexpr milliseconds kOperationTimeout = testing::kImpatience;
 constexpr milliseconds kConnectTimeout = testing::kImpatience;
 constexpr milliseconds kSlack{8000};  // for a busy machine
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr int kAtOnce = 6;  // cases
+constexpr bool kSanitized = true;
 #else
-constexpr int kAtOnce = 14;
+constexpr bool kSanitized = false;
 #endif
+constexpr int kAtOnce = kSanitized ? 6 : 14;  // cases
 constexpr int kPoints = 8;  // of what takes a time-out each
 
 enum class Fault { kKilled, kStopped, kCutOff, kGarbled };
@@ -94,10 +95,14 @@ struct Case {
   }
 };
 
-// How long arrays are, and what of them fits between two ranks; 0: as much as usual.
+// How long arrays and their pieces are, and what of them fits between two ranks that share memory;
+// 0: as much as usual. Of the calls only each `stride`-th is played.
 struct Load {
   size_t count = testing::kCallCount;
   size_t shared_memory_bytes = 0;
+  size_t segment_bytes = testing::kCallSegmentBytes;
+  size_t stride = 1;
+  int at_once = kAtOnce;
 };
 
 // What became of a rank.
@@ -120,7 +125,7 @@ class Yard {
 
   // From the next round on.
   void Use(const Load& load) {
-    group_.options.segment_bytes = testing::kCallSegmentBytes;
+    group_.options.segment_bytes = load.segment_bytes;
     group_.options.shared_memory_bytes = load.shared_memory_bytes;
   }
 
@@ -352,14 +357,19 @@ std::vector<Case> CasesOf(const Call& call, int number, Fault fault, int points,
 // Who is stopped or cut off is waited for until a time-out, so that many fit beside one another;
 // who is garbled is found at once, and writes to all when it is.
 void ExpectNamed(int world, Wires wires, Fault fault, int points, const Load& load = {}) {
-  const std::vector<Call> calls = testing::AllCalls(load.count);
+  std::vector<Call> calls = testing::AllCalls(load.count);
+  size_t number = 0;
+  std::erase_if(calls, [&](const Call&) { return number++ % load.stride != 0; });
   std::vector<std::vector<Case>> by_call(calls.size());
-  PlayAll(world, wires, calls.size(), [&](Yard& yard, size_t job) {
-    yard.Use(load);
-    std::vector<std::vector<std::string_view>> phases;
-    for (int rank = 0; rank < world; ++rank) phases.push_back(yard.PhasesOf(calls[job], rank));
-    by_call[job] = CasesOf(calls[job], static_cast<int>(job), fault, points, phases);
-  });
+  PlayAll(
+      world, wires, calls.size(),
+      [&](Yard& yard, size_t job) {
+        yard.Use(load);
+        std::vector<std::vector<std::string_view>> phases;
+        for (int rank = 0; rank < world; ++rank) phases.push_back(yard.PhasesOf(calls[job], rank));
+        by_call[job] = CasesOf(calls[job], static_cast<int>(job), fault, points, phases);
+      },
+      load.at_once);
   std::vector<Case> cases;
   for (const auto& some : by_call) cases.insert(cases.end(), some.begin(), some.end());
   std::vector<std::optional<std::string_view>> struck(cases.size());
@@ -369,9 +379,9 @@ void ExpectNamed(int world, Wires wires, Fault fault, int points, const Load& lo
         yard.Use(load);
         struck[job] = yard.Play(cases[job]);
       },
-      fault == Fault::kKilled    ? kAtOnce
-      : fault == Fault::kGarbled ? kAtOnce / 2
-                                 : 3 * kAtOnce);
+      fault == Fault::kKilled    ? load.at_once
+      : fault == Fault::kGarbled ? load.at_once / 2
+                                 : 3 * load.at_once);
   for (size_t i = 0; i < cases.size(); ++i) {
     if (!cases[i].phase.empty()) {
       EXPECT_EQ(struck[i], cases[i].phase) << cases[i].Name(-1);
@@ -402,6 +412,12 @@ INSTANTIATE_TEST_SUITE_P(Faults, LongFaultsTest, ::testing::Values(Fault::kKille
 TEST_P(LongFaultsTest, ARankIsNamedInEveryPhaseOfEveryAlgorithmOfMoreThanMemoryBetweenRanksHolds) {
   ExpectNamed(kCallWorld, Wires::kShared, GetParam(), 4,
               {.count = 10'000, .shared_memory_bytes = 4096});
+}
+
+// Who hears of the death may be in the middle of a message that nobody takes any more.
+TEST(LongFaultsOverTcpTest, AKilledRankIsNamedInEveryPhaseOfAlgorithmsOfMoreThanSocketsHold) {
+  ExpectNamed(kCallWorld, Wires::kTcp, Fault::kKilled, 3,
+              {.count = 3 << 20, .segment_bytes = 1 << 20, .stride = kSanitized ? 16 : 8, .at_once = 4});
 }
 
 // Not over shared memory: nothing lies between two ranks of one machine.

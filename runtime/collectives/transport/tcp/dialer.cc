@@ -15,6 +15,9 @@ constexpr milliseconds kFirstPause{2};
 constexpr milliseconds kLongestPause{100};
 // One attempt may hang in a network that drops packets; the next may get through.
 constexpr milliseconds kAttemptTimeout{3000};
+// It is stepped so often, or whoever steps it does not run: then what the peer said waits unread.
+constexpr milliseconds kLook{100};
+constexpr milliseconds kAbsence{200};
 
 }  // namespace
 
@@ -25,17 +28,33 @@ Dialer::Dialer(const Membership& self, int peer, const SocketAddress& source, St
       source_(source),
       started_(std::chrono::steady_clock::now()),
       deadline_(deadline),
+      last_step_(started_),
       encryption_(encryption),
       pause_(kFirstPause) {}
 
+// What has come is looked at before the time is up.
 absl::StatusOr<std::optional<Connection>> Dialer::Step(SteadyTime now) {
+  DiscountAbsence(now);
+  if (state_ == State::kPausing && now >= next_attempt_) StartAttempt(now);
+  RM_ASSIGN_OR_RETURN(std::optional<Connection> connection, Advance(now));
+  if (connection) return connection;
   if (now >= deadline_) {
     const double seconds = std::chrono::duration<double>(now - started_).count();
     return absl::DeadlineExceededError(
         fmt::format("could not be reached for {:.1f} s: {}", seconds, last_trouble_));
   }
   if (state_ != State::kPausing && now >= next_attempt_) Pause(now, "it does not answer");
-  if (state_ == State::kPausing && now >= next_attempt_) StartAttempt(now);
+  return std::nullopt;
+}
+
+void Dialer::DiscountAbsence(SteadyTime now) {
+  const auto gap = now - std::exchange(last_step_, now);
+  if (gap < kAbsence) return;
+  started_ += gap;
+  if (deadline_ != SteadyTime::max()) deadline_ += gap;
+}
+
+Dialer::Outcome Dialer::Advance(SteadyTime now) {
   if (state_ == State::kConnecting) SayHello(now);
   if (state_ == State::kAwaitingAnswer) return ReadAnswer(now);
   if (state_ == State::kAwaitingVerdict) return ReadVerdict(now);
@@ -55,7 +74,7 @@ pollfd Dialer::Interest() const {
 }
 
 SteadyTime Dialer::wake_at() const {
-  return std::min(next_attempt_, deadline_);
+  return std::min({next_attempt_, deadline_, last_step_ + kLook});
 }
 
 void Dialer::StartAttempt(SteadyTime now) {
@@ -86,6 +105,7 @@ void Dialer::SayHello(SteadyTime now) {
   hello_bytes_ = EncodeHello(MakeHello(self_, peer_, encryption_));
   if (!SendRecord(fd_.get(), hello_bytes_)) return Pause(now, "it closed the connection");
   state_ = State::kAwaitingAnswer;
+  next_attempt_ = now + kAttemptTimeout;
   done_ = 0;
 }
 
@@ -122,7 +142,7 @@ Dialer::Outcome Dialer::ReadAnswer(SteadyTime now) {
   key_ = ConnectionKey(self_, peer_, hello_bytes_, answer->challenge);
   state_ = State::kAwaitingVerdict;
   // No other attempt from here on: the peer may have taken this connection, and takes one only.
-  next_attempt_ = deadline_;
+  next_attempt_ = SteadyTime::max();
   done_ = 0;
   return ReadVerdict(now);
 }

@@ -21,7 +21,8 @@ namespace ringmaster::collectives::tcp {
 
 class Dialer {
  public:
-  // `self` must outlive the dialer. Dials from `source` until `deadline`.
+  // `self` must outlive the dialer. Dials from `source` until `deadline`, and for as much longer as
+  // it was not stepped for, as that is not the peer's fault.
   Dialer(const Membership& self, int peer, const SocketAddress& source, SteadyTime deadline,
          Encryption encryption = Encryption::kNone);
 
@@ -38,13 +39,15 @@ class Dialer {
   // What to poll for: a descriptor of -1 while it pauses, and when it has given the connection.
   pollfd Interest() const;
 
-  // When to call Step at the latest.
+  // When to call Step at the latest; often, or it takes its caller for one that is held up.
   SteadyTime wake_at() const;
 
  private:
   enum class State { kPausing, kConnecting, kAwaitingAnswer, kAwaitingVerdict, kEncrypting };
   using Outcome = absl::StatusOr<std::optional<Connection>>;
 
+  void DiscountAbsence(SteadyTime now);
+  Outcome Advance(SteadyTime now);
   void StartAttempt(SteadyTime now);
   void Pause(SteadyTime now, const std::string& why);
   void SayHello(SteadyTime now);
@@ -57,8 +60,9 @@ class Dialer {
   const Membership& self_;
   const int peer_;
   const SocketAddress source_;
-  const SteadyTime started_;
-  const SteadyTime deadline_;
+  SteadyTime started_;   // each moved on by
+  SteadyTime deadline_;  // the times in which it was not stepped
+  SteadyTime last_step_;
   const Encryption encryption_;
 
   State state_ = State::kPausing;

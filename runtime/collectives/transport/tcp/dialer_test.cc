@@ -2,15 +2,20 @@
 #include "runtime/collectives/transport/tcp/dialer.h"
 
 #include <chrono>
+#include <future>
 #include <poll.h>
 #include <span>
+#include <string>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 
+#include "runtime/collectives/communicator.h"
 #include "runtime/collectives/testing/group.h"
+#include "runtime/collectives/transport/frame.h"
 #include "runtime/collectives/transport/handshake.h"
+#include "runtime/collectives/transport/tcp/listener.h"
 
 namespace ringmaster::collectives::tcp {
 namespace {
@@ -47,24 +52,32 @@ class DialerTest : public ::testing::Test {
       EXPECT_TRUE(dialer.Step(now).ok());
     }
   }
+  static void AwaitHeard(const UniqueFd& peer) {
+    EXPECT_TRUE(Ready(peer.get(), POLLIN, kTries * kTryMs));
+  }
 
   static void Read(const UniqueFd& fd, std::span<std::byte> into) {
     EXPECT_EQ(recv(fd.get(), into.data(), into.size(), MSG_WAITALL),
               static_cast<ssize_t>(into.size()));
   }
 
-  // The acceptor's side up to the dialer's proof.
   UniqueFd TakeProof(Dialer& dialer, SteadyTime now) {
-    StepUntilHeard(dialer, now, listening_);
+    return TakeProof([&](const UniqueFd& peer) { StepUntilHeard(dialer, now, peer); });
+  }
+
+  // The acceptor's side up to the dialer's proof; `hear` returns when something has come.
+  template <typename Hear>
+  UniqueFd TakeProof(const Hear& hear) {
+    hear(listening_);
     UniqueFd peer(accept4(listening_.get(), nullptr, nullptr, SOCK_CLOEXEC));
-    StepUntilHeard(dialer, now, peer);
+    hear(peer);
     HelloBytes hello;
     Read(peer, hello);
     Answer answer;
     answer.challenge = NewChallenge();
     answer.proof = AcceptorProof(membership_, 1, hello, answer.challenge);
     EXPECT_TRUE(SendRecord(peer.get(), EncodeAnswer(answer)));
-    StepUntilHeard(dialer, now, peer);
+    hear(peer);
     Sha256Digest proof;
     Read(peer, std::as_writable_bytes(std::span(proof)));
     EXPECT_EQ(proof, DialerProof(membership_, 1, hello, answer.challenge));
@@ -115,9 +128,61 @@ TEST_F(DialerTest, GivesUpAtTheDeadlineSayingWhatTheTroubleWas) {
     Ready(dialer.Interest().fd, POLLOUT, kTryMs);
     ASSERT_TRUE(dialer.Step(start_).ok());
   }
-  const auto late = dialer.Step(start_ + seconds(61));
-  EXPECT_EQ(late.status().code(), absl::StatusCode::kDeadlineExceeded);
-  EXPECT_THAT(Message(late.status()), HasSubstr("Connection refused"));
+  SteadyTime now = start_;
+  auto step = dialer.Step(now);
+  for (; step.ok() && now < start_ + seconds(70); step = dialer.Step(now)) now = dialer.wake_at();
+  EXPECT_EQ(now, start_ + seconds(60));
+  EXPECT_EQ(step.status().code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_THAT(Message(step.status()), HasSubstr("Connection refused"));
+}
+
+// Its rank was held up for longer than the peer had time to answer, which it did.
+TEST_F(DialerTest, ReadsWhatHasComeBeforeItGivesUpAndCountsNoTimeInWhichNobodyLooked) {
+  Dialer dialer(membership_, 1, source_, start_ + seconds(5));
+  const UniqueFd peer = TakeProof(dialer, start_ + seconds(20));
+  const uint32_t accepted = 0;
+  ASSERT_TRUE(SendRecord(peer.get(), std::as_bytes(std::span(&accepted, 1))));
+  ASSERT_TRUE(Ready(dialer.Interest().fd, POLLIN, kTries * kTryMs));
+  const auto step = dialer.Step(start_ + seconds(40));
+  ASSERT_TRUE(step.ok()) << step.status();
+  EXPECT_TRUE(step->has_value());
+}
+
+TEST_F(DialerTest, HasTheRestOfItsTimeWhenItIsSteppedAgainAfterAnAbsence) {
+  Dialer dialer(membership_, 1, source_, start_ + seconds(5));
+  const UniqueFd peer = TakeProof(dialer, start_);
+  SteadyTime now = start_ + seconds(60);
+  auto step = dialer.Step(now);
+  for (; step.ok() && now < start_ + seconds(70); step = dialer.Step(now)) now = dialer.wake_at();
+  EXPECT_EQ(now, start_ + seconds(65));
+  EXPECT_EQ(step.status().code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_THAT(Message(step.status()), HasSubstr("could not be reached for 5.0 s"));
+}
+
+// The peer may have taken the connection, and would see nothing but its end.
+TEST_F(DialerTest, WhoGivesUpTellsAPeerThatMayHaveTakenTheConnectionWhy) {
+  const auto listener = Listener::Open(FormatAddress(source_));
+  ASSERT_TRUE(listener.ok()) << listener.status();
+  CommunicatorOptions options;
+  static_cast<Membership&>(options) = membership_;
+  options.members[0].address = (*listener)->address();
+  options.transport = TransportChoice::kTcp;
+  options.connect_timeout = std::chrono::seconds(1);
+  const auto comm = Communicator::Create(options, **listener);
+  ASSERT_TRUE(comm.ok()) << comm.status();
+  auto barrier = std::async(std::launch::async, [&] { return (*comm)->Barrier("b"); });
+  const UniqueFd peer = TakeProof(AwaitHeard);
+  const absl::Status status = barrier.get();
+  EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded) << status;
+  AwaitHeard(peer);
+  FrameHeaderBytes bytes;
+  Read(peer, bytes);
+  const auto header = DecodeFrameHeader(bytes);
+  ASSERT_TRUE(header.ok()) << header.status();
+  EXPECT_EQ(header->type, FrameType::kAbort);
+  std::string why(header->length, '?');
+  Read(peer, std::as_writable_bytes(std::span(why)));
+  EXPECT_EQ(why, Message(status));
 }
 
 }  // namespace

@@ -133,6 +133,8 @@ void TcpTransport::DialToTell(int rank) {
     Link& link = NewLastWords(rank);
     link.Attach(std::move((*connection)->fd), now, std::move((*connection)->tls));
     SayWhy(link);
+  } else if (!connection.ok()) {
+    p.dialer->Leave(AbortFrame(membership_.round, failure()));  // its time was up, say
   }
   p.dialer.reset();
 }

@@ -228,7 +228,6 @@ absl::Status TcpTransport::Poll(bool may_sleep) {
   }
   PlanQuestion(before);
   for (const int rank : sharing_) peer(rank).link.NoteShared(before);
-  AdoptArrivals(before);
   if (waits_long_) WithdrawOffers();
   const int longest_ms = PreparePoll(before);
   const int timeout_ms = may_sleep ? longest_ms : 0;
@@ -236,8 +235,11 @@ absl::Status TcpTransport::Poll(bool may_sleep) {
     RM_CHECK(errno == EINTR, "poll failed");
     return absl::OkStatus();
   }
-  if (polled_.back().revents != 0) wake_.Drain();
   const SteadyTime now = steady_clock::now();
+  if (polled_.back().revents != 0) {
+    wake_.Drain();
+    AdoptArrivals(now);  // before anybody is blamed for not having come
+  }
   AnnounceWaiting(now);
   SayAlive(now);
   AskAround(now);
