@@ -58,7 +58,7 @@ constexpr bool kSanitized = true;
 constexpr bool kSanitized = false;
 #endif
 constexpr int kAtOnce = kSanitized ? 6 : 14;  // cases
-constexpr int kPoints = 8;  // of what takes a time-out each
+constexpr int kPoints = 8;                    // of what takes a time-out each
 
 enum class Fault { kKilled, kStopped, kCutOff, kGarbled };
 
@@ -96,12 +96,12 @@ struct Case {
 };
 
 // How long arrays and their pieces are, and what of them fits between two ranks that share memory;
-// 0: as much as usual. Of the calls only each `stride`-th is played.
+// 0: as much as usual. And which calls are played; none: all.
 struct Load {
   size_t count = testing::kCallCount;
   size_t shared_memory_bytes = 0;
   size_t segment_bytes = testing::kCallSegmentBytes;
-  size_t stride = 1;
+  std::vector<std::string> names{};
   int at_once = kAtOnce;
 };
 
@@ -358,8 +358,12 @@ std::vector<Case> CasesOf(const Call& call, int number, Fault fault, int points,
 // who is garbled is found at once, and writes to all when it is.
 void ExpectNamed(int world, Wires wires, Fault fault, int points, const Load& load = {}) {
   std::vector<Call> calls = testing::AllCalls(load.count);
-  size_t number = 0;
-  std::erase_if(calls, [&](const Call&) { return number++ % load.stride != 0; });
+  if (!load.names.empty()) {
+    std::erase_if(calls, [&](const Call& call) {
+      return std::ranges::find(load.names, call.name) == load.names.end();
+    });
+    ASSERT_EQ(calls.size(), load.names.size());
+  }
   std::vector<std::vector<Case>> by_call(calls.size());
   PlayAll(
       world, wires, calls.size(),
@@ -402,12 +406,14 @@ TEST_P(FaultsTest, ARankThatIsStoppedIsNamedInEveryPhaseOfEveryAlgorithm) {
   ExpectNamed(kCallWorld, GetParam(), Fault::kStopped, kPoints);
 }
 
+std::string NameOfFault(const ::testing::TestParamInfo<Fault>& fault) {
+  return fault.param == Fault::kKilled ? "Killed" : "Stopped";
+}
+
 // Who sends waits for room, again and again, and is told while it does.
 class LongFaultsTest : public ::testing::TestWithParam<Fault> {};
 INSTANTIATE_TEST_SUITE_P(Faults, LongFaultsTest, ::testing::Values(Fault::kKilled, Fault::kStopped),
-                         [](const auto& fault) {
-                           return fault.param == Fault::kKilled ? "Killed" : "Stopped";
-                         });
+                         NameOfFault);
 
 TEST_P(LongFaultsTest, ARankIsNamedInEveryPhaseOfEveryAlgorithmOfMoreThanMemoryBetweenRanksHolds) {
   ExpectNamed(kCallWorld, Wires::kShared, GetParam(), 4,
@@ -416,8 +422,25 @@ TEST_P(LongFaultsTest, ARankIsNamedInEveryPhaseOfEveryAlgorithmOfMoreThanMemoryB
 
 // Who hears of the death may be in the middle of a message that nobody takes any more.
 TEST(LongFaultsOverTcpTest, AKilledRankIsNamedInEveryPhaseOfAlgorithmsOfMoreThanSocketsHold) {
-  ExpectNamed(kCallWorld, Wires::kTcp, Fault::kKilled, 3,
-              {.count = 3 << 20, .segment_bytes = 1 << 20, .stride = kSanitized ? 16 : 8, .at_once = 4});
+  std::vector<std::string> names = {"allreduce by ring", "sum of top-k"};
+  if (!kSanitized) {
+    names.insert(names.end(), {"allreduce by halving-doubling", "allreduce by two levels and ring",
+                               "all-to-all"});
+  }
+  ExpectNamed(kCallWorld, Wires::kTcp, Fault::kKilled, 2,
+              {.count = 3 << 20, .segment_bytes = 1 << 20, .names = names, .at_once = 4});
+}
+
+// Memory within a node and TCP between nodes, as on a cluster.
+class MixedFaultsTest : public ::testing::TestWithParam<Fault> {};
+INSTANTIATE_TEST_SUITE_P(Faults, MixedFaultsTest,
+                         ::testing::Values(Fault::kKilled, Fault::kStopped), NameOfFault);
+
+TEST_P(MixedFaultsTest, ARankIsNamedInEveryPhaseOfEveryAlgorithmOfTwoLevels) {
+  ExpectNamed(kCallWorld, Wires::kMixed, GetParam(), kPoints,
+              {.names = {"allreduce by two levels and doubling",
+                         "allreduce by two levels and halving-doubling",
+                         "allreduce by two levels and ring", "broadcast by two levels"}});
 }
 
 // Not over shared memory: nothing lies between two ranks of one machine.

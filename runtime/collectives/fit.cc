@@ -10,13 +10,13 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 
-#include "common/file.h"
 #include "common/status.h"
 #include "runtime/collectives/add.h"
 #include "runtime/collectives/communicator.h"
 #include "runtime/collectives/node_map.h"
 #include "runtime/collectives/operation.h"
 #include "runtime/collectives/pieces.h"
+#include "runtime/collectives/transport/shm/segment.h"
 
 namespace ringmaster::collectives {
 namespace {
@@ -169,16 +169,13 @@ absl::Status Measure(Transport& transport, const NodeMap& nodes, Measured* measu
   return MeasureRing(transport, leaders, &measured->between);
 }
 
-// What tells this process's machine from others: the kernel's boot, the memory that its processes
-// can share and their network; containers of one machine may have different ones, and then share no
-// memory.
+// What tells this process's machine from others, and the memory that its processes can share: of
+// containers of one machine each may have its own, and then they share none.
 std::string MachineName() {
   struct stat memory {};
-  struct stat network {};
-  const auto boot = ReadFile("/proc/sys/kernel/random/boot_id");
-  if (!boot.ok() || ::stat("/dev/shm", &memory) != 0) return "";
-  if (::stat("/proc/self/ns/net", &network) != 0) return "";
-  return fmt::format("{}/{}/{}", *boot, memory.st_dev, network.st_ino);
+  const std::string machine = shm::MachineId();
+  if (machine.empty() || ::stat("/dev/shm", &memory) != 0) return "";
+  return fmt::format("{}/{}", machine, memory.st_dev);
 }
 
 }  // namespace

@@ -87,6 +87,17 @@ class Child {
 
   void Signal(int number) { kill(pid_, number); }
 
+  // Until the thread that began it waits for something. False: it took too long.
+  bool AwaitSleep() const {
+    const auto deadline = steady_clock::now() + testing::kPatience;
+    while (steady_clock::now() < deadline) {
+      const auto stat = ReadFile(fmt::format("/proc/{}/stat", pid_));
+      if (stat.ok() && stat->find(") S ") != std::string::npos) return true;
+      std::this_thread::yield();
+    }
+    return false;
+  }
+
   void Write(const std::string& text) {
     const absl::Status written =
         WriteAll(in_.get(), std::as_bytes(std::span(text)), "a child's input");
@@ -143,6 +154,16 @@ int RunCalls(Communicator& comm, const std::vector<testing::Call>& calls, bool a
   }
 }
 
+// A single operation, when it is told to.
+int RunOne(Communicator& comm) {
+  std::string word;
+  std::getline(std::cin, word);
+  std::cout << "begins" << std::endl;
+  const absl::Status status = comm.Barrier("late");
+  std::cout << (status.ok() ? "done" : Message(status)) << std::endl;
+  return 0;
+}
+
 // All, where the mode is none of their names.
 std::vector<testing::Call> CallsOf(const std::string& mode) {
   std::vector<testing::Call> calls = testing::AllCalls();
@@ -152,7 +173,8 @@ std::vector<testing::Call> CallsOf(const std::string& mode) {
   return calls;
 }
 
-// The body of a rank's process, whose mode is "ring", "ordered", "any", "connect" or a call's name.
+// The body of a rank's process, whose mode is "ring", "ordered", "any", "connect", "one" or a
+// call's name.
 int RunRank(const std::string& mode, testing::Wires wires, int rank) {
   const auto listener = tcp::Listener::Open(testing::LoopbackAddress(rank));
   RM_CHECK(listener.ok(), "cannot listen");
@@ -164,6 +186,10 @@ int RunRank(const std::string& mode, testing::Wires wires, int rank) {
   options.key = "the key of round one";
   options.operation_timeout = kOperationTimeout;
   if (mode == "connect") options.connect_timeout = kOperationTimeout;
+  if (mode == "one") {  // the last rank alone has little patience
+    if (rank < kWorld - 1) options.operation_timeout = testing::kPatience;
+    options.connect_timeout = options.operation_timeout;
+  }
   options.transport = testing::ChoiceOf(wires, rank);
   options.encryption = testing::EncryptionOf(wires);
   for (int r = 0; r < kWorld; ++r) {
@@ -172,10 +198,11 @@ int RunRank(const std::string& mode, testing::Wires wires, int rank) {
     options.members.push_back({address, fmt::format("uid-{}", r)});
   }
   std::vector<testing::Call> calls;
-  if (mode != "ring" && mode != "ordered") calls = CallsOf(mode);
+  if (mode != "ring" && mode != "ordered" && mode != "one") calls = CallsOf(mode);
   if (calls.size() == 1) options.algorithm = calls.front().algorithm;
   const auto comm = Communicator::Create(options, **listener);
   RM_CHECK(comm.ok(), "cannot open the round");
+  if (mode == "one") return RunOne(**comm);
   if (!calls.empty()) return RunCalls(**comm, calls, mode == "connect");
   const std::vector<float> in(200'000, 1.0f);
   std::vector<float> out(in.size());
@@ -205,12 +232,16 @@ Ranks StartRanks(const std::string& mode, testing::Wires wires) {
   return ranks;
 }
 
-// The same, until all have done some operations; none where they do not come to it.
-Ranks RunRanks(const std::string& mode, testing::Wires wires) {
-  Ranks ranks = StartRanks(mode, wires);
+void TellAddresses(const Ranks& ranks) {
   std::string addresses;
   for (const auto& rank : ranks) addresses += rank->ReadLine() + "\n";
   for (const auto& rank : ranks) rank->Write(addresses);
+}
+
+// Ranks that have done some operations; none where they do not come to it.
+Ranks RunRanks(const std::string& mode, testing::Wires wires) {
+  Ranks ranks = StartRanks(mode, wires);
+  TellAddresses(ranks);
   for (const auto& rank : ranks) {
     if (rank->ReadUntil("running", testing::kPatience) != "running") return {};
   }
@@ -408,6 +439,25 @@ TEST_P(BeginningTest, ARankThatIsStoppedWhileRanksConnectIsNamedByAllSurvivors) 
       round.ExpectSurvivorsNameTheVictim();
     }
   });
+}
+
+// The last rank is stopped while it waits for the others to connect, which they do meanwhile, and
+// goes on when its own patience has passed.
+TEST_P(BeginningTest, ARankThatWasHeldUpItselfBlamesNobodyForThat) {
+  const Ranks ranks = StartRanks("one", GetParam());
+  TellAddresses(ranks);
+  Child& last = *ranks.back();
+  last.Write("go on\n");
+  ASSERT_EQ(last.ReadLine(), "begins");
+  ASSERT_TRUE(last.AwaitSleep());
+  last.Signal(SIGSTOP);
+  for (int rank = 0; rank < kWorld - 1; ++rank) {
+    ranks[static_cast<size_t>(rank)]->Write("go on\n");
+    ASSERT_EQ(ranks[static_cast<size_t>(rank)]->ReadLine(), "begins");
+  }
+  std::this_thread::sleep_for(kOperationTimeout * 7 / 6);
+  last.Signal(SIGCONT);
+  for (const auto& rank : ranks) EXPECT_EQ(rank->ReadLine(), "done");
 }
 
 }  // namespace

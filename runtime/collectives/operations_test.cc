@@ -144,6 +144,7 @@ TEST_P(ForcedAlgorithmOverTcpTest, EveryReductionAndBroadcastIsTheReferences) {
     ASSERT_TRUE(comm.Fit("node " + std::to_string(comm.rank() % 3)).ok()) << comm.status();
     CheckReductionsAndMoves<float>(comm, 7);
     CheckReductionsAndMoves<int64_t>(comm, 1000);
+    CheckAllToAll<float>(comm, 100);
   });
 }
 

@@ -14,6 +14,7 @@ namespace ringmaster::collectives {
 namespace {
 
 constexpr char kIntents[] = "who takes part";
+constexpr uint64_t kMostNumbers = uint64_t{1} << 40;
 
 // What an intent is on the wire, before its name.
 struct Head {
@@ -54,6 +55,7 @@ absl::StatusOr<JoinGroup::Intent> JoinGroup::Intent::Decode(std::string_view byt
       head.reduction > static_cast<uint8_t>(Reduction::kAverage)) {
     return absl::DataLossError("an intent of no known type or reduction");
   }
+  if (head.count > kMostNumbers) return absl::DataLossError("an intent of more than memory holds");
   return Intent{.joined = head.joined != 0,
                 .reduction = static_cast<Reduction>(head.reduction),
                 .type = static_cast<ElementType>(head.type),

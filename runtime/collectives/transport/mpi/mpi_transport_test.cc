@@ -7,6 +7,7 @@
 #include <memory>
 #include <mpi.h>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -14,6 +15,7 @@
 
 #include "runtime/collectives/communicator.h"
 #include "runtime/collectives/operation.h"
+#include "runtime/collectives/testing/calls.h"
 #include "runtime/collectives/testing/conformance.h"
 #include "runtime/collectives/testing/group.h"
 
@@ -49,6 +51,17 @@ TEST(MpiTransportTest, RunsStartedCallsInTheOrderOfTheProgram) {
   const auto communicator = Open();
   ASSERT_NE(communicator, nullptr);
   testing::ExpectStartedCallsInOrder(*communicator);
+}
+
+// By every algorithm, of unequal parts, by groups and by messages of two ranks among them.
+TEST(MpiTransportTest, MakesEveryCallOfTheCommunicator) {
+  for (const testing::Call& call : testing::AllCalls()) {
+    auto transport = MpiTransport::Create(MPI_COMM_WORLD, 1, std::chrono::seconds(60));
+    ASSERT_TRUE(transport.ok()) << transport.status();
+    Communicator communicator(std::move(*transport), testing::kCallSegmentBytes, call.algorithm);
+    const absl::Status status = call.run(communicator);
+    EXPECT_TRUE(status.ok()) << call.name << ": " << status;
+  }
 }
 
 TEST(MpiTransportTest, AnAbortEndsStartedCalls) {

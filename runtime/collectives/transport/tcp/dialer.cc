@@ -16,6 +16,7 @@ constexpr milliseconds kLongestPause{100};
 // One attempt may hang in a network that drops packets; the next may get through.
 constexpr milliseconds kAttemptTimeout{3000};
 // It is stepped so often, or whoever steps it does not run: then what the peer said waits unread.
+// Even so a step takes some of the time that there is, so that one that is always late has an end.
 constexpr milliseconds kLook{100};
 constexpr milliseconds kAbsence{200};
 
@@ -50,8 +51,8 @@ absl::StatusOr<std::optional<Connection>> Dialer::Step(SteadyTime now) {
 void Dialer::DiscountAbsence(SteadyTime now) {
   const auto gap = now - std::exchange(last_step_, now);
   if (gap < kAbsence) return;
-  started_ += gap;
-  if (deadline_ != SteadyTime::max()) deadline_ += gap;
+  started_ += gap - kLook;
+  if (deadline_ != SteadyTime::max()) deadline_ += gap - kLook;
 }
 
 Dialer::Outcome Dialer::Advance(SteadyTime now) {

@@ -21,8 +21,8 @@ namespace ringmaster::collectives::tcp {
 
 class Dialer {
  public:
-  // `self` must outlive the dialer. Dials from `source` until `deadline`, and for as much longer as
-  // it was not stepped for, as that is not the peer's fault.
+  // `self` must outlive the dialer. Dials from `source` until `deadline`, and about as much longer
+  // as it was not stepped, which is not the peer's fault.
   Dialer(const Membership& self, int peer, const SocketAddress& source, SteadyTime deadline,
          Encryption encryption = Encryption::kNone);
 

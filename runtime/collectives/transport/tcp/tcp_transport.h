@@ -210,6 +210,8 @@ class TcpTransport final : public Transport, private FrameHandler, private Round
   SteadyTime LastMove() const;  // of data, by this rank in this operation
   SteadyTime LatestProgress() const;
   absl::Status CheckPatience(SteadyTime now);
+  // Whether this rank was away from its wires a moment ago, where it came back `late`.
+  bool WasHeldUp(std::chrono::steady_clock::duration late, SteadyTime now);
   void AwaitDelivery();
   absl::Status CheckRound(const FrameHeader& header) const;
   absl::Status CheckAgreement(int rank, uint64_t sequence, uint64_t tag);
@@ -267,6 +269,7 @@ class TcpTransport final : public Transport, private FrameHandler, private Round
   SteadyTime next_question_{};  // when to ask whether it waits in a circle
   uint64_t questions_ = 0;      // so far,
   uint64_t asked_in_ = 0;       // and the call in which the last was asked
+  SteadyTime held_up_{};        // when it last came back from where it was held up
   bool told_ = false;
   Workspace workspace_;
   bool has_begun_ = false;    // begun_ is this operation's: set when it first looks at its sockets

@@ -35,6 +35,11 @@ constexpr unsigned kMovesPerPoll = 256;
 constexpr unsigned kMovesPerClock = 16;
 constexpr milliseconds kLongestBlindness{20};
 
+// A rank that is not back from its sleep by so much was held up.
+constexpr milliseconds kAbsence{200};
+// How long it then listens before it blames anybody: what came meanwhile is yet to be read.
+constexpr milliseconds kListeningAnew{500};
+
 // The steady clock as it was at the last tick of the system, some milliseconds ago at most: it
 // costs a quarter of it.
 SteadyTime CoarseNow() {
@@ -153,9 +158,11 @@ bool TcpTransport::AwaitsSockets() {
   return std::ranges::any_of(connected_, [&](int rank) { return peer(rank).link.has_work(); });
 }
 
+// Over a connection a move may take as long as a megabyte does.
 bool TcpTransport::MustLookUp() {
   ++moves_;
-  return moves_ % kMovesPerPoll == 0 || (moves_ % kMovesPerClock == 0 && CoarseNow() >= look_up_);
+  const bool reads_clock = moves_ % kMovesPerClock == 0 || !connected_.empty();
+  return moves_ % kMovesPerPoll == 0 || (reads_clock && CoarseNow() >= look_up_);
 }
 
 absl::StatusOr<bool> TcpTransport::MoveShared() {
@@ -244,7 +251,14 @@ absl::Status TcpTransport::Poll(bool may_sleep) {
   SayAlive(now);
   AskAround(now);
   RM_RETURN_IF_ERROR(Dispatch(now));
-  return CheckPatience(now);
+  return WasHeldUp(now - before - milliseconds(timeout_ms), now) ? absl::OkStatus()
+                                                                 : CheckPatience(now);
+}
+
+// Once in a time-out, so that one that is held up again and again ends, too.
+bool TcpTransport::WasHeldUp(std::chrono::steady_clock::duration late, SteadyTime now) {
+  if (late >= kAbsence && now >= held_up_ + timeouts_.operation) held_up_ = now;
+  return now < held_up_ + kListeningAnew;
 }
 
 int TcpTransport::PreparePoll(SteadyTime now) {
