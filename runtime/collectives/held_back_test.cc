@@ -309,5 +309,40 @@ TEST(HeldBackSilenceTest, APeerThatSaysNothingMoreIsNamedAfterOneTimeOut) {
   });
 }
 
+// Nothing that it says can be heard any more, so it may as well wait for somebody else.
+TEST(HeldBackSilenceTest, APeerThatSentMoreThanIsReadAheadIsNamedAfterThreeTimeOuts) {
+  Group group(2, Wires::kTcp);
+  group.options.operation_timeout = std::chrono::seconds(1);
+  std::promise<void> over;
+  group.Run([&](Communicator& comm) {
+    EXPECT_TRUE(comm.Barrier("meet").ok()) << comm.status();
+    const std::vector<std::byte> early(size_t{1} << 20);
+    const std::vector<std::byte> late(kMoreThanIsUnderWay);
+    const absl::Status status = comm.Run(Operation(), [&](Transport& transport) -> absl::Status {
+      if (comm.rank() == 1) {
+        transport.PostSend(0, late);
+        return transport.Finish();
+      }
+      for (size_t posted = 0; posted < kMoreThanIsUnderWay; posted += early.size())
+        transport.PostSend(1, early);
+      const auto deadline = std::chrono::steady_clock::now() + testing::kPatience;
+      while (transport.traffic().bytes_sent < kMoreThanIsReadAhead &&
+             std::chrono::steady_clock::now() < deadline) {
+        RM_RETURN_IF_ERROR(transport.TrySends().status());
+      }
+      EXPECT_GE(transport.traffic().bytes_sent, kMoreThanIsReadAhead);
+      over.get_future().wait_for(testing::kPatience);
+      return transport.Finish();
+    });
+    EXPECT_FALSE(status.ok());
+    if (comm.rank() == 0) return;
+    EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded) << status;
+    EXPECT_THAT(Message(status),
+                AllOf(HasSubstr("rank 0 ("), HasSubstr("no data has moved for 3.")));
+    EXPECT_EQ(comm.suspect(), 0);
+    over.set_value();
+  });
+}
+
 }  // namespace
 }  // namespace ringmaster::collectives

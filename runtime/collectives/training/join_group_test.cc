@@ -3,6 +3,8 @@
 #include <cmath>
 #include <cstring>
 #include <mutex>
+#include <span>
+#include <string>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -116,6 +118,21 @@ TEST(JoinGroupTest, NamesRanksThatDiverge) {
     EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
     EXPECT_THAT(Message(status), AllOf(HasSubstr("rank 0 is in sum of 5 float32"),
                                        HasSubstr("rank 2 in sum of 6 float32")));
+  });
+}
+
+TEST(JoinGroupTest, RefusesAPeersIntentOfMoreThanMemoryHolds) {
+  Group group(2);
+  group.Run([&](Communicator& comm) {
+    if (comm.rank() == 1) {
+      std::string intent(16, '\0');
+      intent[7] = 1;  // the highest byte of the count
+      EXPECT_TRUE(comm.AllgatherBytes(std::as_bytes(std::span(intent)), "who takes part").ok());
+      return;
+    }
+    const absl::Status status = JoinGroup(comm).Join().status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss) << status;
+    EXPECT_THAT(Message(status), HasSubstr("more than memory holds"));
   });
 }
 

@@ -15,10 +15,9 @@ constexpr milliseconds kFirstPause{2};
 constexpr milliseconds kLongestPause{100};
 // One attempt may hang in a network that drops packets; the next may get through.
 constexpr milliseconds kAttemptTimeout{3000};
-// It is stepped so often, or whoever steps it does not run: then what the peer said waits unread.
-// Even so a step takes some of the time that there is, so that one that is always late has an end.
+// How often it wants to be stepped. Each late step takes as much of the time that there is, so that
+// one that is always late has an end.
 constexpr milliseconds kLook{100};
-constexpr milliseconds kAbsence{200};
 
 }  // namespace
 
@@ -50,7 +49,7 @@ absl::StatusOr<std::optional<Connection>> Dialer::Step(SteadyTime now) {
 
 void Dialer::DiscountAbsence(SteadyTime now) {
   const auto gap = now - std::exchange(last_step_, now);
-  if (gap < kAbsence) return;
+  if (gap < kHeldUp) return;
   started_ += gap - kLook;
   if (deadline_ != SteadyTime::max()) deadline_ += gap - kLook;
 }

@@ -19,6 +19,10 @@
 
 namespace ringmaster::collectives::tcp {
 
+// A rank that looks at its wires so much later than it meant to was held up: what came meanwhile
+// waits unread, and the time is nobody else's fault.
+inline constexpr std::chrono::milliseconds kHeldUp{200};
+
 class Dialer {
  public:
   // `self` must outlive the dialer. Dials from `source` until `deadline`, and about as much longer

@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <span>
 #include <string>
+#include <utility>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -54,6 +55,18 @@ class DialerTest : public ::testing::Test {
     }
   }
   static void AwaitHeard(int fd) { EXPECT_TRUE(Ready(fd, POLLIN, kTries * kTryMs)); }
+
+  // From `now` on, each time `late` after it asked to be stepped. When, and what it said.
+  std::pair<SteadyTime, std::string> StepUntilItGivesUp(Dialer& dialer, SteadyTime now,
+                                                        milliseconds late = milliseconds(0)) const {
+    auto step = dialer.Step(now);
+    while (step.ok() && now < start_ + seconds(100)) {
+      now = dialer.wake_at() + late;
+      step = dialer.Step(now);
+    }
+    EXPECT_EQ(step.status().code(), absl::StatusCode::kDeadlineExceeded) << step.status();
+    return {now, Message(step.status())};
+  }
 
   static void Read(const UniqueFd& fd, std::span<std::byte> into) {
     EXPECT_EQ(recv(fd.get(), into.data(), into.size(), MSG_WAITALL),
@@ -127,12 +140,9 @@ TEST_F(DialerTest, GivesUpAtTheDeadlineSayingWhatTheTroubleWas) {
     Ready(dialer.Interest().fd, POLLOUT, kTryMs);
     ASSERT_TRUE(dialer.Step(start_).ok());
   }
-  SteadyTime now = start_;
-  auto step = dialer.Step(now);
-  for (; step.ok() && now < start_ + seconds(70); step = dialer.Step(now)) now = dialer.wake_at();
+  const auto [now, why] = StepUntilItGivesUp(dialer, start_);
   EXPECT_EQ(now, start_ + seconds(60));
-  EXPECT_EQ(step.status().code(), absl::StatusCode::kDeadlineExceeded);
-  EXPECT_THAT(Message(step.status()), HasSubstr("Connection refused"));
+  EXPECT_THAT(why, HasSubstr("Connection refused"));
 }
 
 TEST_F(DialerTest, ReadsWhatHasComeBeforeItGivesUp) {
@@ -168,22 +178,16 @@ TEST_F(DialerTest, CountsNoTimeInWhichNobodyLooked) {
 TEST_F(DialerTest, HasTheRestOfItsTimeWhenItIsSteppedAgainAfterAnAbsence) {
   Dialer dialer(membership_, 1, source_, start_ + seconds(5));
   const UniqueFd peer = TakeProof(dialer, start_);
-  SteadyTime now = start_ + seconds(60);
-  auto step = dialer.Step(now);
-  for (; step.ok() && now < start_ + seconds(70); step = dialer.Step(now)) now = dialer.wake_at();
+  const auto [now, why] = StepUntilItGivesUp(dialer, start_ + seconds(60));
   EXPECT_EQ(now, start_ + seconds(65) - milliseconds(100));
-  EXPECT_EQ(step.status().code(), absl::StatusCode::kDeadlineExceeded);
-  EXPECT_THAT(Message(step.status()), HasSubstr("could not be reached for "));
+  EXPECT_THAT(why, HasSubstr("could not be reached for "));
 }
 
 TEST_F(DialerTest, GivesUpThoughEachOfItsStepsIsLate) {
   Dialer dialer(membership_, 1, source_, start_ + seconds(5));
   const UniqueFd peer = TakeProof(dialer, start_);
-  SteadyTime now = start_;
-  auto step = dialer.Step(now);
-  for (; step.ok() && now < start_ + seconds(30); step = dialer.Step(now)) now += milliseconds(250);
-  EXPECT_EQ(step.status().code(), absl::StatusCode::kDeadlineExceeded);
-  EXPECT_LT(now, start_ + seconds(13));
+  const SteadyTime gave_up = StepUntilItGivesUp(dialer, start_, /*late=*/milliseconds(150)).first;
+  EXPECT_LT(gave_up, start_ + seconds(13));
 }
 
 // The peer may have taken the connection, and would see nothing but its end.

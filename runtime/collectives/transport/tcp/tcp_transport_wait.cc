@@ -35,9 +35,7 @@ constexpr unsigned kMovesPerPoll = 256;
 constexpr unsigned kMovesPerClock = 16;
 constexpr milliseconds kLongestBlindness{20};
 
-// A rank that is not back from its sleep by so much was held up.
-constexpr milliseconds kAbsence{200};
-// How long it then listens before it blames anybody: what came meanwhile is yet to be read.
+// How long a rank that was held up listens before it blames anybody.
 constexpr milliseconds kListeningAnew{500};
 
 // The steady clock as it was at the last tick of the system, some milliseconds ago at most: it
@@ -257,7 +255,7 @@ absl::Status TcpTransport::Poll(bool may_sleep) {
 
 // Once in a time-out, so that one that is held up again and again ends, too.
 bool TcpTransport::WasHeldUp(std::chrono::steady_clock::duration late, SteadyTime now) {
-  if (late >= kAbsence && now >= held_up_ + timeouts_.operation) held_up_ = now;
+  if (late >= kHeldUp && now >= held_up_ + timeouts_.operation) held_up_ = now;
   return now < held_up_ + kListeningAnew;
 }
 
