@@ -1,5 +1,6 @@
 #include "runtime/collectives/communicator.h"
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstring>
@@ -10,6 +11,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include "runtime/collectives/testing/group.h"
 #include "runtime/collectives/testing/relay.h"
@@ -215,6 +217,38 @@ TEST(CommunicatorTest, AListenerServesRoundAfterRoundOfChangingSize) {
                                  everybody.begin() + static_cast<ptrdiff_t>(world));
     group.Run([](Communicator& comm) { ASSERT_TRUE(comm.Barrier("b").ok()) << comm.status(); });
   }
+}
+
+// How many descriptors this process may have, for a while.
+class DescriptorLimit {
+ public:
+  explicit DescriptorLimit(rlim_t most) {
+    getrlimit(RLIMIT_NOFILE, &before_);
+    const rlimit few{.rlim_cur = std::min(most, before_.rlim_max), .rlim_max = before_.rlim_max};
+    EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
+  }
+  ~DescriptorLimit() { setrlimit(RLIMIT_NOFILE, &before_); }
+
+ private:
+  rlimit before_{};
+};
+
+// Only three of them are there, and talk to one another.
+TEST(CommunicatorTest, ARoundMayHaveMoreRanksThanThereAreDescriptors) {
+  constexpr rlim_t kDescriptors = 300;
+  Group group(3);
+  group.options.members.resize(2 * kDescriptors, group.options.members.back());
+  const DescriptorLimit limit(kDescriptors);
+  ++group.options.round;
+  testing::RunThreads(3, [&](int rank) {
+    const auto comm = group.Open(rank);
+    const auto present = comm->Group(std::vector{0, 1, 2}, "present");
+    ASSERT_TRUE(present.ok()) << present.status();
+    std::vector<float> data(1000, 1.0f);
+    ASSERT_TRUE((*present)->Allreduce(Reduction::kSum, data, data, "x").ok()) << comm->status();
+    EXPECT_EQ(data, std::vector<float>(1000, 3.0f));
+    ASSERT_TRUE((*present)->Barrier("end").ok()) << comm->status();
+  });
 }
 
 TEST(CommunicatorTest, RefusesARoundThatIsNotNewer) {

@@ -11,6 +11,8 @@ namespace {
 constexpr double kNever = std::numeric_limits<double>::infinity();
 constexpr size_t kLeastTreePiece = 8 * 1024;
 constexpr size_t kTreePieces = 16;
+constexpr size_t kLeastDirectPiece = 16 * 1024;
+constexpr size_t kPage = 4096;
 
 // LinkCost::turn is of two exchanges of half this, and is not counted beyond it (of the powers of
 // two, by which sizes are chosen for): a result that goes through memory twice costs more there.
@@ -95,19 +97,29 @@ double RingHalf(const Costs& c, double gamma) {
   return (c.world() - 1) * RingStep(c, RingLink(c), c.bytes / c.world(), gamma);
 }
 
+// The bytes that a rank sends where each has a part for each other, or the same one for all.
+enum class Parts { kOwn, kSame };
+
 // Each rank sends a part to each other: one after another out of its port, and of its node.
-double DirectHalf(const Costs& c, double gamma) {
+double DirectHalf(const Costs& c, double gamma, Parts parts) {
   const int others = c.world() - 1;
   LinkCost link = c.Worst();
   const double part = c.bytes / c.world();
-  double bytes = others * part;
+  const double further = parts == Parts::kSame ? link.again : 1;
+  double bytes = part * (1 + (others - 1) * further);
   if (c.spans_nodes()) bytes = (c.world() - c.shape.per_node()) * part * c.shape.per_node();
   return link.alpha + (others - 1) * link.overhead + bytes * link.beta + others * part * gamma;
 }
 
+// A part to be combined by each rank, and back.
+double Direct(const Costs& c) {
+  return DirectHalf(c, c.model.gamma, Parts::kOwn) + DirectHalf(c, 0, Parts::kSame);
+}
+
 // As if what each rank sends to each other, which is all it has, were the part of a longer array.
 double OneShot(const Costs& c) {
-  return DirectHalf({c.model, c.shape, c.bytes * c.world(), c.segment}, c.model.gamma);
+  return DirectHalf({c.model, c.shape, c.bytes * c.world(), c.segment}, c.model.gamma,
+                    Parts::kSame);
 }
 
 // The root has log2(W) children, to which all bytes go one after another; the farthest is as many
@@ -173,7 +185,7 @@ double TwoLevelAllreduce(const Costs& c) {
   if (!c.spans_nodes() || inside < 2) return kNever;
   const Chunks chunks = ChunksOf(c);
   const Costs local{c.model, {inside, 1}, chunks.each.bytes, c.segment};
-  const double within = DirectHalf(local, c.model.gamma) + DirectHalf(local, 0);
+  const double within = Direct(local);
   const double between = Between(chunks.each).seconds;
   return within + between + (chunks.count - 1) * std::max(within, between);
 }
@@ -202,7 +214,7 @@ double PredictAllreduce(const Costs& c, Algorithm algorithm) {
   const double gamma = c.model.gamma;
   switch (IsDirect(c, algorithm) ? Algorithm::kDirect : algorithm) {
     case Algorithm::kDirect:
-      return DirectHalf(c, gamma) + DirectHalf(c, 0) + SecondTurn(c);
+      return Direct(c) + SecondTurn(c);
     case Algorithm::kDoubling:
       return Doubling(c);
     case Algorithm::kOneShot:
@@ -270,7 +282,7 @@ double OrderedHalving(const Costs& c) {
 double PredictOrderedSum(const Costs& c, Algorithm algorithm) {
   switch (IsDirect(c, algorithm) ? Algorithm::kDirect : algorithm) {
     case Algorithm::kDirect:
-      return DirectHalf(c, c.model.gamma) + DirectHalf(c, 0) + SecondTurn(c);
+      return Direct(c) + SecondTurn(c);
     case Algorithm::kOneShot:
       return OneShot(c);
     default:
@@ -290,6 +302,12 @@ Estimate BetweenNodes(const CostModel& model, size_t bytes, Shape shape, size_t 
 
 size_t TwoLevelChunkBytes(int nodes, int per_node, size_t segment_bytes) {
   return static_cast<size_t>(nodes) * static_cast<size_t>(per_node) * segment_bytes;
+}
+
+size_t DirectPieceBytes(const CostModel& model, Shape shape, size_t segment_bytes) {
+  if (shape.nodes > 1 || shape.world < 3 || model.within.again == 1) return segment_bytes;
+  const size_t share = segment_bytes / static_cast<size_t>(shape.world - 1) / kPage * kPage;
+  return std::min(segment_bytes, std::max(kLeastDirectPiece, share));
 }
 
 size_t TreePieceBytes(size_t bytes, size_t segment_bytes) {

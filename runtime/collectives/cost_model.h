@@ -28,12 +28,18 @@ struct LinkCost {
   // latency and bytes: the first one leaves them out of step, and who is early waits for who is
   // late.
   double turn = 0;
+  // What part of beta a byte takes for each further rank which the same is for: in shared memory it
+  // is written once, and only read again.
+  double again = 1;
 };
 
 struct CostModel {
+  // Half of what a byte takes through shared memory is its writing.
+  static constexpr double kReadAgain = 0.5;
+
   // Before anything is measured: shared memory, a network of 10 Gbit/s, and a core that streams 10
   // GB/s.
-  LinkCost within{1e-6, 0.3e-6, 0.2e-9};
+  LinkCost within{.alpha = 1e-6, .overhead = 0.3e-6, .beta = 0.2e-9, .again = kReadAgain};
   LinkCost between{25e-6, 4e-6, 0.8e-9};
   double gamma = 0.1e-9;
 };
@@ -70,6 +76,11 @@ Estimate BetweenNodes(const CostModel& model, size_t bytes, Shape shape, size_t 
 // The bytes of a chunk that goes through both levels of an allreduce by itself: a segment for each
 // step between the nodes, so that the next chunk begins early and no link waits for long.
 size_t TwoLevelChunkBytes(int nodes, int per_node, size_t segment_bytes);
+
+// The bytes of a piece that goes straight to the rank which combines it: a segment. Of more than
+// two ranks that share memory a piece for each of the others is a segment together, in whole pages
+// and at least 16 KB each, so that the rings between ranks hold what is sent ahead.
+size_t DirectPieceBytes(const CostModel& model, Shape shape, size_t segment_bytes);
 
 // The bytes of a piece that flows down or up a tree: small enough that the levels work at once.
 size_t TreePieceBytes(size_t bytes, size_t segment_bytes);

@@ -47,6 +47,35 @@ TEST(CostModelTest, TwoRanksExchangeDirectlyWhatIsLarge) {
   }
 }
 
+TEST(CostModelTest, TheDirectWayOfRanksThatShareMemoryWritesResultsOnce) {
+  CostModel model;
+  constexpr double kBytes = 64 << 20, kPart = kBytes / 4;
+  const double apart = 2 * model.within.alpha + 4 * model.within.overhead +
+                       3 * kPart * (2 * model.within.beta + model.gamma);
+  model.within.again = 1;
+  const auto direct = [&](Shape shape) {
+    return Predict(model, OperationKind::kAllreduce, Algorithm::kDirect, 64 << 20, shape,
+                   kSegmentBytes);
+  };
+  EXPECT_DOUBLE_EQ(direct({4, 1}), apart);
+  const double between = direct({4, 4});
+  model.within.again = 0.5;
+  EXPECT_DOUBLE_EQ(direct({4, 1}), apart - kPart * model.within.beta);
+  EXPECT_DOUBLE_EQ(direct({4, 4}), between) << "over a network each gets its own";
+}
+
+TEST(CostModelTest, PiecesOfTheDirectWayAreASegmentTogetherWhereRanksShareMemory) {
+  CostModel model;
+  constexpr size_t kSegment = 256 * 1024;
+  EXPECT_EQ(DirectPieceBytes(model, {2, 1}, kSegment), kSegment);
+  EXPECT_EQ(DirectPieceBytes(model, {4, 1}, kSegment), size_t{84} * 1024);
+  EXPECT_EQ(DirectPieceBytes(model, {64, 1}, kSegment), size_t{16} * 1024) << "no less";
+  EXPECT_EQ(DirectPieceBytes(model, {64, 1}, 1024), 1024U) << "nor more than a segment";
+  EXPECT_EQ(DirectPieceBytes(model, {4, 2}, kSegment), kSegment) << "several nodes";
+  model.within.again = 1;
+  EXPECT_EQ(DirectPieceBytes(model, {4, 1}, kSegment), kSegment) << "no memory is shared";
+}
+
 TEST(SelectorTest, TwoRanksThatFallOutOfStepExchangeEverythingAtOnceBelowTwoMegabytes) {
   CostModel model;
   model.within = model.between = {15e-6, 4e-6, 0.3e-9, 60e-6};

@@ -202,22 +202,24 @@ absl::Status Communicator::Fit(std::string_view machine) {
     for (size_t i = 0; i < worst.size(); ++i)
       least[i] = turn == 0 ? worst[i] : std::min(least[i], worst[i]);
   }
+  // A rank that shares memory with any is taken to share it with all of its machine: where it does
+  // not, the numbers are a little off, the same for all.
+  const bool alone = nodes.ranks_of(nodes.node_of(rank())).size() == 1;
+  std::array<double, 1> apart = {alone || stats().sharing_peers > 0 ? 0.0 : 1.0};
+  RM_RETURN_IF_ERROR(Allreduce(Reduction::kMax, apart, apart, "links"));
+  const bool shares_memory = nodes.nodes() < world() && apart[0] == 0;
   std::array<double, 1> second{};
-  if (world() == 2) {
-    // Through shared memory two ranks see one another's bytes as they come, and lose nothing. They
-    // ask one another, as in a group either may share memory with ranks outside it.
-    std::array<double, 1> sharing = {static_cast<double>(stats().sharing_peers)};
-    RM_RETURN_IF_ERROR(Allreduce(Reduction::kMax, sharing, sharing, "links"));
-    if (sharing[0] == 0) {
-      RM_RETURN_IF_ERROR(
-          Run(operation, [&](Transport& t) { return MeasureSecondStep(t, second.data()); }));
-      RM_RETURN_IF_ERROR(Allreduce(Reduction::kMax, second, second, "links"));
-    }
+  // Through shared memory two ranks see one another's bytes as they come, and lose nothing.
+  if (world() == 2 && !shares_memory) {
+    RM_RETURN_IF_ERROR(
+        Run(operation, [&](Transport& t) { return MeasureSecondStep(t, second.data()); }));
+    RM_RETURN_IF_ERROR(Allreduce(Reduction::kMax, second, second, "links"));
   }
   const Measured measured = Measured::Of(least);
   CostModel model;
   if (measured.within.one > 0) model.within = CostOf(measured.within);
   if (measured.between.one > 0) model.between = CostOf(measured.between);
+  model.within.again = shares_memory ? CostModel::kReadAgain : 1;
   LinkCost& link = nodes.nodes() == 1 ? model.within : model.between;
   link.turn = std::max(0.0, second[0] - link.alpha);
   model.gamma = measured.combining;

@@ -1,4 +1,5 @@
 // Communicator::Fit: what is measured of links, and that all ranks hold the same of it.
+#include <algorithm>
 #include <chrono>
 #include <functional>
 #include <string>
@@ -168,6 +169,27 @@ TEST(FitTest, TwoRanksOfAGroupMeasureTheSameWhereOneSharesMemoryWithAnotherOutsi
 
 TEST(FitTest, TwoRanksThatShareMemoryLoseNothingBeforeASecondExchange) {
   for (const LinkCost& link : LinksOfTwo(testing::Wires::kShared)) EXPECT_EQ(link.turn, 0);
+}
+
+// Of mixed wires rank 2 has none; machines may be several.
+TEST(FitTest, KnowsWhetherRanksOfAMachineShareMemory) {
+  const auto again = [](testing::Wires wires, const std::vector<std::string>& machines) {
+    Group group(static_cast<int>(machines.size()), wires);
+    std::vector<double> found(machines.size());
+    group.Run([&](Communicator& comm) {
+      const auto rank = static_cast<size_t>(comm.rank());
+      ASSERT_TRUE(comm.Fit(machines[rank]).ok()) << comm.status();
+      found[rank] = comm.selector().model().within.again;
+    });
+    EXPECT_EQ(std::ranges::count(found, found.front()), std::ssize(found)) << "all have the same";
+    return found.front();
+  };
+  constexpr double kNo = 1;
+  EXPECT_EQ(again(testing::Wires::kShared, {"a", "a", "a"}), CostModel::kReadAgain);
+  EXPECT_EQ(again(testing::Wires::kShared, {"a", "a", "b", "c"}), CostModel::kReadAgain);
+  EXPECT_EQ(again(testing::Wires::kShared, {"a", "b", "c"}), kNo);
+  EXPECT_EQ(again(testing::Wires::kTcp, {"a", "a", "a"}), kNo);
+  EXPECT_EQ(again(testing::Wires::kMixed, {"a", "a", "a"}), kNo);
 }
 
 }  // namespace

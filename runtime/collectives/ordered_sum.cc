@@ -188,7 +188,10 @@ absl::Status OrderedSum<T>::Reduce(Communicator& communicator, std::span<T> out,
         return halving_->Run(transport, mine, out, communicator.segment_bytes());
       const DirectSteps steps =
           algorithm == Algorithm::kOneShot ? DirectSteps::kOne : DirectSteps::kTwo;
-      return direct_->Run(transport, mine, out, communicator.segment_bytes(), steps);
+      const size_t largest = steps == DirectSteps::kOne
+                                 ? communicator.segment_bytes()
+                                 : communicator.selector().direct_piece_bytes();
+      return direct_->Run(transport, mine, out, largest, steps);
     }));
     if (!knows_owners) told_.push_back({communicator.serial(), round, fresh, fresh.digest()});
     return absl::OkStatus();

@@ -86,7 +86,7 @@ absl::Status AllreducePlain(Transport& transport, const Method& method, const Co
   }
   switch (method.algorithm) {
     case Algorithm::kDirect:
-      return DirectAllreduce(transport, combine, in, out, method.segment_bytes);
+      return DirectAllreduce(transport, combine, in, out, method.direct_piece_bytes);
     case Algorithm::kDoubling:
       return DoublingAllreduce(transport, combine, in, out);
     case Algorithm::kOneShot:

@@ -43,7 +43,11 @@ Selector::Choice Selector::Best(OperationKind kind, size_t bytes) const {
 
 Method Selector::For(OperationKind kind, size_t bytes) const {
   const Choice& choice = table_[static_cast<size_t>(kind)][std::bit_width(bytes)];
-  return {choice.algorithm, choice.between, segment_bytes_, &nodes_};
+  return {.algorithm = choice.algorithm,
+          .between = choice.between,
+          .segment_bytes = segment_bytes_,
+          .nodes = &nodes_,
+          .direct_piece_bytes = direct_piece_bytes()};
 }
 
 }  // namespace ringmaster::collectives

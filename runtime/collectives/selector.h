@@ -27,6 +27,7 @@ struct Method {
   size_t segment_bytes = 0;
   const NodeMap* nodes = nullptr;
   Accelerator* accelerator = nullptr;
+  size_t direct_piece_bytes = 0;  // segment_bytes, or less
 };
 
 class Selector {
@@ -42,6 +43,9 @@ class Selector {
   const NodeMap& nodes() const { return nodes_; }
   Algorithm forced() const { return forced_; }
   size_t segment_bytes() const { return segment_bytes_; }
+  size_t direct_piece_bytes() const {
+    return DirectPieceBytes(model_, nodes_.shape(), segment_bytes_);
+  }
 
  private:
   static constexpr size_t kSizes = std::numeric_limits<size_t>::digits + 1;

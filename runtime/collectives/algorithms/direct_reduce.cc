@@ -91,9 +91,12 @@ void SpreadSlices(Transport& transport, std::span<const int> ranks, Elements dat
     const size_t from = (me + places - step) % places;
     if (from < slices.size())
       ReceivePieces(transport, ranks[from], Part(data, slices[from]), segment_bytes, receipts);
-    const size_t to = (me + step) % places;
-    if (me < slices.size()) SendPieces(transport, ranks[to], Part(data, slices[me]), segment_bytes);
   }
+  if (me >= slices.size()) return;
+  const std::pmr::vector<int> others = OthersOf(transport, ranks);
+  for (const Piece& piece :
+       PiecesOf(slices[me], PieceElements(data.element_bytes(), segment_bytes)))
+    transport.PostSendToEach(others, Part(data, piece).bytes());
 }
 
 absl::Status DirectAllreduce(Transport& transport, const Combiner& combine, ConstElements in,

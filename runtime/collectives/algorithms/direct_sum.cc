@@ -86,8 +86,10 @@ absl::Status DirectSum<T>::RunOneStep(Context& run, size_t largest) {
   }
   TellOwnership(run);
   const auto pieces = PiecesOf({0, run.out.size()}, largest);
-  for (int i = 1; i < world; ++i) {
-    for (const Piece& piece : pieces) Send(run, RingRank(transport.rank(), i, world), piece);
+  const std::pmr::vector<int> others = OthersOf(transport);
+  for (const Piece& piece : pieces) {
+    for (const std::span<const T> sum : run.mine.sums)
+      transport.PostSendToEach(others, BytesOf(sum, piece));
   }
   for (const Piece& piece : pieces) RM_RETURN_IF_ERROR(AddPiece(run, piece));
   return absl::OkStatus();

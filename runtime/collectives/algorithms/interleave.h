@@ -41,14 +41,14 @@ absl::Status SumAndSpread(Transport& transport, size_t count, size_t largest, co
   const size_t pieces = (SliceOf(count, world, 0).count + largest - 1) / largest;
   Receipts receipts(&transport.workspace());
   receipts.reserve(pieces * static_cast<size_t>(world - 1));
+  const std::pmr::vector<int> others = OthersOf(transport);
   for (size_t step = 0; step < pieces + 2 * kAhead; ++step) {
-    for (int i = 1; i < world; ++i) {
-      const int to = RingRank(me, i, world);
+    for (const int to : others) {
       if (const Piece piece = piece_of(to, step, 0); piece.count > 0) send(to, piece);
     }
     if (const Piece mine = piece_of(me, step, kAhead); mine.count > 0) {
       RM_RETURN_IF_ERROR(sum(mine));
-      for (int i = 1; i < world; ++i) transport.PostSend(RingRank(me, i, world), bytes_of(mine));
+      transport.PostSendToEach(others, bytes_of(mine));
     }
     for (int i = 1; i < world; ++i) {
       const int from = RingRank(me, -i, world);

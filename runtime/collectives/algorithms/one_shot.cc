@@ -40,15 +40,13 @@ absl::Status CombineInOrder(Transport& transport, const Combiner& combine, Const
 absl::Status OneShotAllreduce(Transport& transport, const Combiner& combine, ConstElements in,
                               Elements out, size_t segment_bytes) {
   const Phase phase("swap");
-  const int world = transport.world();
   const int me = transport.rank();
+  const std::pmr::vector<int> others = OthersOf(transport);
   const auto pieces = MessagesOf({0, in.count()}, PieceElements(in.element_bytes(), segment_bytes));
   bool copied = true;
   for (const Piece& piece : pieces) {
-    for (int step = 1; step < world; ++step) {
-      const auto bytes = in.Slice(piece.offset, piece.count).bytes();
-      copied = transport.PostSend(RingRank(me, step, world), bytes) && copied;
-    }
+    const auto bytes = in.Slice(piece.offset, piece.count).bytes();
+    copied = transport.PostSendToEach(others, bytes) && copied;
   }
   // Ranks behind the second one begin with others' values.
   const bool in_place = in.data() == out.data();

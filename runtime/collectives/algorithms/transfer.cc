@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "common/check.h"
 #include "common/status.h"
 #include "runtime/collectives/pieces.h"
 
@@ -32,6 +33,23 @@ void CombinePieces(Transport& transport, int from, const Combiner& combiner, Con
         transport.PostCombine(from, {combiner, mine.Slice(piece.offset, piece.count).bytes(),
                                      into.Slice(piece.offset, piece.count).bytes()}));
   }
+}
+
+std::pmr::vector<int> OthersOf(Transport& transport) {
+  const int world = transport.world();
+  std::pmr::vector<int> others(&transport.workspace());
+  others.reserve(static_cast<size_t>(world - 1));
+  for (int i = 1; i < world; ++i) others.push_back(RingRank(transport.rank(), i, world));
+  return others;
+}
+
+std::pmr::vector<int> OthersOf(Transport& transport, std::span<const int> ranks) {
+  std::pmr::vector<int> others(ranks.begin(), ranks.end(), &transport.workspace());
+  const auto self = std::ranges::find(others, transport.rank());
+  RM_CHECK(self != others.end(), "ranks without the rank itself");
+  std::rotate(others.begin(), self, others.end());
+  others.erase(others.begin());
+  return others;
 }
 
 absl::Status WaitForAll(Transport& transport, std::span<const Receipt> receipts) {

@@ -5,7 +5,9 @@
 #define RINGMASTER_RUNTIME_COLLECTIVES_ALGORITHMS_TRANSFER_H_
 
 #include <cstddef>
+#include <memory_resource>
 #include <span>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "runtime/collectives/combine.h"
@@ -26,6 +28,11 @@ void ReceivePieces(Transport& transport, int from, Elements into, size_t segment
 // The same, with what arrives combined: into = mine (reduction) theirs.
 void CombinePieces(Transport& transport, int from, const Combiner& combiner, ConstElements mine,
                    Elements into, size_t segment_bytes, Receipts* receipts);
+
+// All ranks but this one, or all of `ranks`, of which this one is one, from the next on: so no rank
+// is everybody's first. In the transport's workspace.
+std::pmr::vector<int> OthersOf(Transport& transport);
+std::pmr::vector<int> OthersOf(Transport& transport, std::span<const int> ranks);
 
 absl::Status WaitForAll(Transport& transport, std::span<const Receipt> receipts);
 

@@ -42,17 +42,22 @@ std::string TimeOf(const Question& q, Algorithm algorithm, size_t bytes) {
 std::string Describe(const char* where, const LinkCost& link) {
   const std::string turn =
       link.turn > 0 ? fmt::format(", {:.2f} us before a second exchange", link.turn * kMicro) : "";
+  const std::string again = link.again < 1
+                                ? fmt::format(", {:.3f} for each further rank that it is for",
+                                              link.again * link.beta * kNano)
+                                : "";
   return fmt::format(
       "{}: {:.2f} us a message, of which {:.2f} keep the sender busy, and {:.3f} ns "
-      "a byte ({:.1f} Gbit/s){}\n",
+      "a byte ({:.1f} Gbit/s){}{}\n",
       where, link.alpha * kMicro, link.overhead * kMicro, link.beta * kNano,
-      8 / (link.beta * kNano), turn);
+      8 / (link.beta * kNano), turn, again);
 }
 
 nlohmann::ordered_json ToJson(const LinkCost& link) {
   return {{"alphaMicroseconds", link.alpha * kMicro},
           {"overheadMicroseconds", link.overhead * kMicro},
           {"betaNanosecondsPerByte", link.beta * kNano},
+          {"againNanosecondsPerByte", link.again * link.beta * kNano},
           {"turnMicroseconds", link.turn * kMicro}};
 }
 

@@ -56,6 +56,15 @@ TEST(ExplainTest, SaysWhereTheNumbersAreFromAndLeavesOutLinksThatAreNotThere) {
   EXPECT_THAT(Table(question), Not(HasSubstr("between nodes")));
 }
 
+TEST(ExplainTest, SaysWhatFurtherRanksCostWhereTheyShareMemory) {
+  Question question;
+  question.shape = {4, 1};
+  EXPECT_THAT(Table(question), HasSubstr("Gbit/s), 0.100 for each further rank that it is for"));
+  EXPECT_EQ(nlohmann::json::parse(Json(question))["within"]["againNanosecondsPerByte"], 0.1);
+  question.model.within.again = 1;
+  EXPECT_THAT(Table(question), Not(HasSubstr("further rank")));
+}
+
 TEST(ExplainTest, SaysWhatASecondExchangeCostsTwoRanksWhereThatWasMeasured) {
   Question question;
   question.shape = {2, 1};

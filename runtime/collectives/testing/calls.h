@@ -23,8 +23,8 @@
 namespace ringmaster::collectives::testing {
 
 inline constexpr int kCallWorld = 4;  // where nothing asks for another
-inline constexpr size_t kCallSegmentBytes = 256;
-inline constexpr size_t kCallCount = 500;
+inline constexpr size_t kCallSegmentBytes = 1024;
+inline constexpr size_t kCallCount = 2000;
 
 struct Call {
   std::string name;                        // "allreduce by ring"; the operation has it too

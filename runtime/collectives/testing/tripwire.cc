@@ -32,6 +32,10 @@ class TrippedTransport final : public Transport {
     wire_.Step();
     return inner_->PostSend(peer, bytes);
   }
+  bool PostSendToEach(std::span<const int> peers, std::span<const std::byte> bytes) override {
+    wire_.Step();
+    return inner_->PostSendToEach(peers, bytes);
+  }
   absl::StatusOr<bool> TrySends() override {
     wire_.Step();
     return inner_->TrySends();

@@ -42,4 +42,10 @@ absl::Status GroupTransport::Begin(const Operation& operation, const Scope& scop
       {.ranks = ranks, .group = Digest(&scope.group, sizeof(scope.group), id_), .name = name});
 }
 
+bool GroupTransport::PostSendToEach(std::span<const int> peers, std::span<const std::byte> bytes) {
+  peers_.clear();
+  for (const int peer : peers) peers_.push_back(Map(peer));
+  return parent_->PostSendToEach(peers_, bytes);
+}
+
 }  // namespace ringmaster::collectives

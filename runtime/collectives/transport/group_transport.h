@@ -34,6 +34,7 @@ class GroupTransport final : public Transport {
   bool PostSend(int peer, std::span<const std::byte> bytes) override {
     return parent_->PostSend(Map(peer), bytes);
   }
+  bool PostSendToEach(std::span<const int> peers, std::span<const std::byte> bytes) override;
   absl::StatusOr<bool> TrySends() override { return parent_->TrySends(); }
   Receipt PostReceive(int peer, std::span<std::byte> bytes) override {
     return parent_->PostReceive(Map(peer), bytes);
@@ -62,6 +63,7 @@ class GroupTransport final : public Transport {
   const uint64_t id_;
   std::vector<int> ranks_;         // the scope of the operation in progress,
   std::vector<uint64_t> by_peer_;  // and what its pairs agree on, by the parent's ranks
+  std::vector<int> peers_;         // of the last message for several
 };
 
 }  // namespace ringmaster::collectives

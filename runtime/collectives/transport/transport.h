@@ -100,6 +100,16 @@ class Transport {
   // may change at once.
   virtual bool PostSend(int peer, std::span<const std::byte> bytes) = 0;
 
+  // The same for each of `peers`, in their order, among which this rank may be. For those that
+  // share memory with it, the bytes may be written once for all.
+  virtual bool PostSendToEach(std::span<const int> peers, std::span<const std::byte> bytes) {
+    bool copied = true;
+    for (const int peer : peers) {
+      if (peer != rank()) copied = PostSend(peer, bytes) && copied;
+    }
+    return copied;
+  }
+
   // Sends what goes without waiting. True: all that was posted to be sent is copied by now, so it
   // may change. Errors as Wait's.
   virtual absl::StatusOr<bool> TrySends() { return false; }

@@ -14,10 +14,6 @@ namespace {
 // Small enough that the receiver begins early, large enough that a slot costs little.
 constexpr size_t kMaxPiece = 32 * 1024;
 
-constexpr size_t RoundUp(size_t bytes) {
-  return (bytes + kLine - 1) / kLine * kLine;
-}
-
 // Orders what was written before it with what is read after it, on both sides of a Doze.
 void FullFence() {
 #if defined(__SANITIZE_THREAD__)
@@ -54,7 +50,7 @@ size_t Channel::SegmentBytes(size_t ring_bytes) {
 }
 
 Channel::Channel(std::unique_ptr<Segment> segment, size_t ring_bytes, int side,
-                 const Processors& own)
+                 const Processors& own, const Board* board)
     : segment_(std::move(segment)), ring_bytes_(ring_bytes) {
   RM_CHECK(std::has_single_bit(ring_bytes) && ring_bytes >= kMinRing, "not the size of a ring");
   RM_CHECK(segment_->memory().size() == SegmentBytes(ring_bytes), "a segment of another size");
@@ -72,6 +68,37 @@ Channel::Channel(std::unique_ptr<Segment> segment, size_t ring_bytes, int side,
     mine_->allowed[i].store(own.allowed[i], std::memory_order_relaxed);
   mine_->limit.store(own.limit, std::memory_order_relaxed);
   mine_->limited_group.store(own.group, std::memory_order_relaxed);
+  if (board == nullptr) return;
+  Put(board->name(), &mine_->board_name);
+  mine_->board_bytes.store(board->size(), std::memory_order_release);
+}
+
+// The counters of the other side only ever grow, and never past what was sent.
+bool Channel::HasRoom(size_t ring_bytes) {
+  const auto has = [&] {
+    return sent_slots_ < free_slots_ && ring_bytes <= free_bytes_ - sent_bytes_;
+  };
+  if (has()) return true;
+  const uint64_t slots = theirs_->taken_slots.load(std::memory_order_acquire);
+  const uint64_t bytes = theirs_->taken_bytes.load(std::memory_order_acquire);
+  if (slots > sent_slots_ || bytes > sent_bytes_) return false;
+  free_slots_ = slots + kSlots;
+  free_bytes_ = bytes + ring_bytes_;
+  return has();
+}
+
+Slot& Channel::NextSlot(uint64_t sequence, uint64_t tag, size_t length, uint32_t piece) {
+  Slot& slot = mine_->slots[sent_slots_ % kSlots];
+  slot.sequence = sequence;
+  slot.tag = tag;
+  slot.length = static_cast<uint32_t>(length);
+  slot.piece = piece;
+  return slot;
+}
+
+void Channel::Publish(Slot& slot) {
+  slot.number.store(++sent_slots_, std::memory_order_release);
+  moved_ = true;
 }
 
 bool Channel::Send(uint64_t sequence, uint64_t tag, std::span<const std::byte> message,
@@ -81,31 +108,54 @@ bool Channel::Send(uint64_t sequence, uint64_t tag, std::span<const std::byte> m
     const std::span<const std::byte> rest = message.subspan(*sent);
     const bool in_slot = rest.size() <= kInlineBytes;
     const size_t at = sent_bytes_ % ring_bytes_;
-    size_t piece = in_slot ? rest.size() : std::min({rest.size(), kMaxPiece, ring_bytes_ - at});
-    const auto fits = [&] {
-      return sent_slots_ < free_slots_ && (in_slot || RoundUp(piece) <= free_bytes_ - sent_bytes_);
-    };
-    if (!fits()) {
-      // The counters only ever grow, and never past what was sent.
-      const uint64_t slots = theirs_->taken_slots.load(std::memory_order_acquire);
-      const uint64_t bytes = theirs_->taken_bytes.load(std::memory_order_acquire);
-      if (slots > sent_slots_ || bytes > sent_bytes_) return false;
-      free_slots_ = slots + kSlots;
-      free_bytes_ = bytes + ring_bytes_;
-      if (!fits()) return false;
-    }
-    Slot& slot = mine_->slots[sent_slots_ % kSlots];
-    slot.sequence = sequence;
-    slot.tag = tag;
-    slot.length = static_cast<uint32_t>(message.size());
-    slot.piece = static_cast<uint32_t>(piece);
+    const size_t piece =
+        in_slot ? rest.size() : std::min({rest.size(), kMaxPiece, ring_bytes_ - at});
+    if (!HasRoom(in_slot ? 0 : WholeLines(piece))) return false;
+    Slot& slot = NextSlot(sequence, tag, message.size(), static_cast<uint32_t>(piece));
     if (piece > 0) std::memcpy(in_slot ? slot.bytes : out_ + at, rest.data(), piece);
-    if (!in_slot) sent_bytes_ += RoundUp(piece);
-    slot.number.store(++sent_slots_, std::memory_order_release);
-    moved_ = true;
+    if (!in_slot) sent_bytes_ += WholeLines(piece);
+    Publish(slot);
     *sent += piece;
   } while (*sent < message.size() && *sent - before < kMostAtOnce);
   return *sent == message.size();
+}
+
+void Channel::ReadTheirBoard() {
+  const uint64_t bytes = theirs_->board_bytes.load(std::memory_order_acquire);
+  BoardUse use = BoardUse::kCannot;
+  if (bytes > 0 && bytes <= Board::kBytes) {
+    auto board = Segment::Open(Get(theirs_->board_name), bytes, Segment::Access::kRead);
+    if (board.ok()) {
+      their_board_ = *std::move(board);
+      use = BoardUse::kReads;
+    }
+  }
+  mine_->board_use.store(static_cast<uint32_t>(use), std::memory_order_release);
+}
+
+bool Channel::HasRoomForBoard() {
+  return HasRoom(0);
+}
+
+void Channel::SendOnBoard(uint64_t sequence, uint64_t tag, size_t length, BoardPlace place,
+                          size_t bytes) {
+  Slot& slot = NextSlot(sequence, tag, length, static_cast<uint32_t>(bytes) | kOnBoard);
+  std::memcpy(slot.bytes, &place, sizeof(place));
+  sent_board_ = Board::Behind(place, bytes);
+  Publish(slot);
+}
+
+BoardPlace Channel::HeldOnBoard() const {
+  const BoardPlace taken = theirs_->taken_board.load(std::memory_order_acquire);
+  return taken < sent_board_ ? taken : kHoldsNothing;
+}
+
+// Nothing where no board has it.
+std::span<const std::byte> Channel::OnTheirBoard(BoardPlace place, size_t bytes) const {
+  if (their_board_ == nullptr) return {};
+  const std::span<const std::byte> board = their_board_->memory();
+  const size_t at = place % board.size();
+  return bytes <= board.size() - at ? board.subspan(at, bytes) : std::span<const std::byte>();
 }
 
 bool Channel::HasNext() const {
@@ -116,10 +166,22 @@ bool Channel::HasNext() const {
 bool Channel::Peek(Piece* piece) {
   if (!HasNext()) return false;
   const Slot& slot = theirs_->slots[taken_slots_ % kSlots];
-  const size_t bytes = slot.piece;
+  // Each read once, whatever the other side does to it meanwhile.
+  const uint32_t word = __atomic_load_n(&slot.piece, __ATOMIC_RELAXED);
+  const size_t bytes = word & ~kOnBoard;
   piece->sequence = slot.sequence;
   piece->tag = slot.tag;
   piece->length = slot.length;
+  behind_piece_ = 0;
+  if ((word & kOnBoard) != 0) {
+    const BoardPlace place =
+        __atomic_load_n(reinterpret_cast<const BoardPlace*>(slot.bytes), __ATOMIC_RELAXED);
+    piece->bytes = OnTheirBoard(place, bytes);
+    piece->sound = piece->bytes.size() == bytes;
+    piece_bytes_ = 0;
+    behind_piece_ = Board::Behind(place, bytes);
+    return true;
+  }
   if (bytes <= kInlineBytes) {
     piece->bytes = {slot.bytes, bytes};
     piece_bytes_ = 0;
@@ -128,7 +190,7 @@ bool Channel::Peek(Piece* piece) {
   const size_t at = taken_bytes_ % ring_bytes_;
   piece->sound = bytes <= ring_bytes_ - at;
   piece->bytes = {in_ + at, piece->sound ? bytes : 0};
-  piece_bytes_ = RoundUp(piece->bytes.size());
+  piece_bytes_ = WholeLines(piece->bytes.size());
   return true;
 }
 
@@ -136,6 +198,7 @@ void Channel::Take() {
   taken_bytes_ += piece_bytes_;
   ++taken_slots_;
   mine_->taken_bytes.store(taken_bytes_, std::memory_order_release);
+  if (behind_piece_ != 0) mine_->taken_board.store(behind_piece_, std::memory_order_release);
   mine_->taken_slots.store(taken_slots_, std::memory_order_release);
   moved_ = true;
 }

@@ -56,17 +56,19 @@ absl::StatusOr<std::unique_ptr<Segment>> Segment::Make(size_t bytes) {
       return absl::ResourceExhaustedError(fmt::format("/dev/shm has no room for {} bytes", bytes));
     }
     if (error != 0) return ErrnoStatus(error, fmt::format("{} bytes of {}", bytes, path));
-    RM_RETURN_IF_ERROR(segment->Map(segment->locked_.get(), bytes));
+    RM_RETURN_IF_ERROR(segment->Map(segment->locked_.get(), bytes, Access::kWrite));
     return segment;
   }
   return absl::UnavailableError("files of /dev/shm vanish as they are made");
 }
 
-absl::StatusOr<std::unique_ptr<Segment>> Segment::Open(const std::string& name, size_t bytes) {
+absl::StatusOr<std::unique_ptr<Segment>> Segment::Open(const std::string& name, size_t bytes,
+                                                       Access access) {
   if (!IsName(name)) return absl::InvalidArgumentError("not the name of a segment");
   std::unique_ptr<Segment> segment(new Segment(name));
   const std::string path = kDirectory + name;
-  const UniqueFd fd(open(path.c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC));
+  const int flags = access == Access::kRead ? O_RDONLY : O_RDWR;
+  const UniqueFd fd(open(path.c_str(), flags | O_NOFOLLOW | O_CLOEXEC));
   if (!fd.valid()) return ErrnoStatus(errno, "shared memory " + path);
   struct stat found {};
   if (fstat(fd.get(), &found) != 0) return ErrnoStatus(errno, path);
@@ -74,12 +76,13 @@ absl::StatusOr<std::unique_ptr<Segment>> Segment::Open(const std::string& name, 
     return absl::InvalidArgumentError(
         fmt::format("{} has {} bytes instead of {}", path, found.st_size, bytes));
   }
-  RM_RETURN_IF_ERROR(segment->Map(fd.get(), bytes));
+  RM_RETURN_IF_ERROR(segment->Map(fd.get(), bytes, access));
   return segment;
 }
 
-absl::Status Segment::Map(int fd, size_t bytes) {
-  void* const at = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, 0);
+absl::Status Segment::Map(int fd, size_t bytes, Access access) {
+  const int protection = access == Access::kRead ? PROT_READ : PROT_READ | PROT_WRITE;
+  void* const at = mmap(nullptr, bytes, protection, MAP_SHARED | MAP_POPULATE, fd, 0);
   if (at == MAP_FAILED) return ErrnoStatus(errno, fmt::format("mapping {} bytes", bytes));
   memory_ = {static_cast<std::byte*>(at), bytes};
   return absl::OkStatus();
@@ -108,7 +111,7 @@ void SweepAbandoned() {
 std::string MachineId() {
   const auto id = ReadFile("/proc/sys/kernel/random/boot_id");
   struct stat network {};
-  if (!id.ok() || stat("/proc/self/ns/net", &network) != 0) return "";
+  if (!id.ok() || stat("/proc/thread-self/ns/net", &network) != 0) return "";
   return fmt::format("{}/{}", id->substr(0, id->find('\n')), network.st_ino);
 }
 

@@ -1,5 +1,5 @@
-// A piece of memory that two processes of one machine share: a file of /dev/shm under a random
-// name, which both map and which is unlinked as soon as they have.
+// A piece of memory that processes of one machine share: a file of /dev/shm under a random name,
+// which its maker takes away when the others have mapped it.
 //
 // The maker holds a lock on the file for as long as it has a name. A file whose maker died in
 // between has no lock, which is how SweepAbandoned knows it, whatever process namespaces the two
@@ -28,7 +28,9 @@ class Segment {
 
   // Maps the one of that name. kNotFound: there is none in this process's /dev/shm;
   // kInvalidArgument: not a name that Make gives, or another size.
-  static absl::StatusOr<std::unique_ptr<Segment>> Open(const std::string& name, size_t bytes);
+  enum class Access { kWrite, kRead };
+  static absl::StatusOr<std::unique_ptr<Segment>> Open(const std::string& name, size_t bytes,
+                                                       Access access = Access::kWrite);
 
   ~Segment();
   Segment(const Segment&) = delete;
@@ -39,11 +41,12 @@ class Segment {
   void Unlink();
 
   const std::string& name() const { return name_; }
+  // Not to be written to where it was opened for reading.
   std::span<std::byte> memory() const { return memory_; }
 
  private:
   explicit Segment(std::string name) : name_(std::move(name)) {}
-  absl::Status Map(int fd, size_t bytes);
+  absl::Status Map(int fd, size_t bytes, Access access);
 
   const std::string name_;
   std::span<std::byte> memory_;
@@ -53,8 +56,9 @@ class Segment {
 // Removes what makers left behind that were killed. Best effort; thread-safe.
 void SweepAbandoned();
 
-// What tells machines, their restarts, and the network namespaces of a machine apart: namespaces
-// stand for machines where a network is simulated. Empty where it cannot be read.
+// What tells machines, their restarts, and the network namespaces of a machine apart, of which the
+// calling thread's counts: namespaces stand for machines where a network is simulated. Empty where
+// it cannot be read.
 std::string MachineId();
 
 }  // namespace ringmaster::collectives::shm

@@ -89,9 +89,14 @@ class Link {
   // Queues a frame; before there is a connection, too. `bytes` are not copied. A peer that has left
   // is told nothing.
   void QueueData(const FrameHeader& header, std::span<const std::byte> bytes);
-  // Data of the operation in progress where the path is shared memory. True: all of it was put
-  // there at once, so `bytes` may change.
-  bool QueueShared(std::span<const std::byte> bytes);
+  // Data of the operation in progress where the path is shared memory, from its byte `sent` on.
+  // True: all of it was put there at once, so `bytes` may change.
+  bool QueueShared(std::span<const std::byte> bytes, size_t sent = 0);
+  // Whether the next piece of a message may be sent on this rank's board at once, and sends it: the
+  // next `bytes` of a message of `length`, which lie there at `place`. What is left of the message
+  // is for QueueShared.
+  bool MaySendOnBoard();
+  void SendOnBoard(size_t length, shm::BoardPlace place, size_t bytes);
   void QueueControl(const FrameHeader& header, std::string_view text);
   // What an Arrival is made of. The number of the receive, from 1 in each operation.
   template <typename Place>
@@ -206,6 +211,8 @@ class Link {
   void QueueFrame(const FrameHeader& header, std::string_view text,
                   std::span<const std::byte> payload, bool control);
   void Sent(size_t bytes, SteadyTime now);
+  // Whether data may go into shared memory now, before anybody has looked up.
+  bool MaySendAhead() const;
   bool SendShared(uint64_t sequence, uint64_t tag, std::span<const std::byte> payload,
                   size_t* sent);
   FrameHeader HeaderOf(const shm::Channel::Piece& piece) const;

@@ -13,10 +13,27 @@ constexpr size_t kAheadBytes = 4 * Link::kSharedGulpBytes;
 
 }  // namespace
 
-bool Link::QueueShared(std::span<const std::byte> bytes) {
-  size_t sent = 0;
-  const bool ahead = held_.empty() && sent_ahead_ < kAheadBytes;
-  if (ahead && SendShared(sequence_, tag_, bytes, &sent)) return true;
+bool Link::MaySendAhead() const {
+  return held_.empty() && sent_ahead_ < kAheadBytes;
+}
+
+bool Link::MaySendOnBoard() {
+  return path_ == Path::kSharedMemory && MaySendAhead() &&
+         channel_->TheirUseOfBoard() == shm::BoardUse::kReads && channel_->HasRoomForBoard();
+}
+
+void Link::SendOnBoard(size_t length, shm::BoardPlace place, size_t bytes) {
+  channel_->SendOnBoard(sequence_, tag_, length, place, bytes);
+  shared_moved_ = true;
+  sent_ahead_ += bytes + kMessageBytes;
+}
+
+bool Link::QueueShared(std::span<const std::byte> bytes, size_t sent) {
+  if (sent > 0 && sent == bytes.size()) {
+    bytes_sent_ += sent;
+    return true;
+  }
+  if (MaySendAhead() && SendShared(sequence_, tag_, bytes, &sent)) return true;
   held_.Add([&](Held& held) {
     held.header = {.type = FrameType::kData,
                    .round = round_,

@@ -29,6 +29,9 @@
 // at the memory for a moment and then sleeps in the same poll loop, where the other's kBell wakes
 // it. So deadlines, failures and deaths are noticed in one place on either path.
 //
+// What goes to several ranks that share memory with this one is written once, to a board that they
+// have all mapped (tcp_transport_board.cc).
+//
 // Where TLS is wanted each connection is encrypted before its first frame (tls_stream.h); links and
 // all that is said above are the same.
 #ifndef RINGMASTER_RUNTIME_COLLECTIVES_TRANSPORT_TCP_TCP_TRANSPORT_H_
@@ -46,6 +49,7 @@
 
 #include "runtime/collectives/membership.h"
 #include "runtime/collectives/transport/choice.h"
+#include "runtime/collectives/transport/shm/board.h"
 #include "runtime/collectives/transport/tcp/acceptor.h"
 #include "runtime/collectives/transport/tcp/congestion.h"
 #include "runtime/collectives/transport/tcp/dialer.h"
@@ -89,6 +93,7 @@ class TcpTransport final : public Transport, private FrameHandler, private Round
   absl::Status Begin(const Operation& operation, const Scope& scope) override;
   void Connect(int peer) override;
   bool PostSend(int peer, std::span<const std::byte> bytes) override;
+  bool PostSendToEach(std::span<const int> peers, std::span<const std::byte> bytes) override;
   absl::StatusOr<bool> TrySends() override;
   Receipt PostReceive(int peer, std::span<std::byte> bytes) override;
   Receipt PostCombine(int peer, const Combining& combining) override;
@@ -107,6 +112,7 @@ class TcpTransport final : public Transport, private FrameHandler, private Round
   // A peer may be that many operations behind and still be told that it diverged.
   static constexpr size_t kRememberedTags = 16;
   static constexpr std::chrono::milliseconds kLongWait{10};
+  static constexpr size_t kNotPolled = SIZE_MAX;
 
   struct Peer {
     Peer(int rank, FrameHandler* handler) : link(rank, handler) {}
@@ -125,6 +131,7 @@ class TcpTransport final : public Transport, private FrameHandler, private Round
     uint64_t question = 0;                         // the last of its own that was passed on
     bool withdrew = false;                         // the offer, before it was answered
     std::unique_ptr<shm::Channel> proposed;        // made, and not accepted yet
+    size_t polled_at = kNotPolled;                 // where among polled_
 
     uint64_t& tag_of(uint64_t number) { return tags[number % kRememberedTags]; }
     bool remembers(uint64_t number) const {
@@ -196,6 +203,13 @@ class TcpTransport final : public Transport, private FrameHandler, private Round
   bool MaySpin() const;
   void WithdrawOffers();
   size_t RingBytes() const;
+
+  // What is written once for several (tcp_transport_board.cc).
+  const shm::Board* OwnBoard();
+  // Takes the board's name away when nobody is to map it any more.
+  void UnlinkBoard();
+  // Writes as much of a message as there is room for, and tells `readers_`; returns how much.
+  size_t WriteOnBoard(std::span<const std::byte> message);
 
   // Ranks that wait for one another in a circle (tcp_transport_circle.cc).
   bool WaitsFor(int rank);
@@ -276,10 +290,14 @@ class TcpTransport final : public Transport, private FrameHandler, private Round
   unsigned moves_ = 0;        // through shared memory; over many of them the sockets are looked at,
   SteadyTime look_up_{};      // and from then on at once
   std::vector<int> sharing_;  // the ranks that share memory with this one,
-  std::vector<int> connected_;  // and those with which data goes over TCP
+  std::vector<int> connected_;         // and those with which data goes over TCP
+  std::unique_ptr<shm::Board> board_;  // none: not tried yet, or not to be had
+  bool tried_board_ = false;
+  bool board_has_name_ = false;
+  std::vector<int> readers_;    // of the message that is being written to the board
   bool short_ = false;          // the operation is one whose time is its latency
   bool may_spin_ = false;       // there is a processor for each rank of the machine
-  std::vector<pollfd> polled_;  // by rank, then the wake-up
+  std::vector<pollfd> polled_;  // peers, last words, the wake-up
 };
 
 }  // namespace ringmaster::collectives::tcp

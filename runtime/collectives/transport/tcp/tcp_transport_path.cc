@@ -90,17 +90,18 @@ absl::Status TcpTransport::OnOffer(int rank, const std::string& machine) {
   if (machine != shm::MachineId())
     return Decline(rank, "the two are on different machines, or in different network namespaces");
   const size_t ring = RingBytes();
+  const shm::Board* const board = OwnBoard();
   auto segment = shm::Segment::Make(shm::Channel::SegmentBytes(ring));
   if (!segment.ok()) {
     std::string why(Message(segment.status()));
     if (absl::IsResourceExhausted(segment.status())) {
+      const auto ranks = static_cast<size_t>(world());
+      const size_t all = shm::Channel::SegmentBytes(ring) * (ranks * (ranks - 1) / 2) +
+                         (board == nullptr ? 0 : ranks * board->size());
       why += fmt::format(
           ": mount an emptyDir volume of medium Memory there, with at least {} MiB for the {} "
           "ranks",
-          (shm::Channel::SegmentBytes(ring) * static_cast<size_t>(world() * (world() - 1) / 2) >>
-           20) +
-              1,
-          world());
+          (all >> 20) + 1, ranks);
     }
     if (shared_options_.choice == TransportChoice::kAuto) {
       log::Warning("no shared memory with a rank of the same machine: its data goes over TCP",
@@ -112,7 +113,7 @@ absl::Status TcpTransport::OnOffer(int rank, const std::string& machine) {
   header.tag = ring;
   peer(rank).link.QueueControl(header, (*segment)->name());
   peer(rank).proposed =
-      std::make_unique<shm::Channel>(*std::move(segment), ring, /*side=*/1, processors_);
+      std::make_unique<shm::Channel>(*std::move(segment), ring, /*side=*/1, processors_, board);
   return absl::OkStatus();
 }
 
@@ -123,7 +124,7 @@ absl::Status TcpTransport::OnSegment(int rank, const FrameHeader& header, const 
   if (!segment.ok()) return Decline(rank, Message(segment.status()));
   peer(rank).link.QueueControl(Header(FrameType::kAccept), "");
   SettleOnSharedMemory(rank, std::make_unique<shm::Channel>(*std::move(segment), header.tag,
-                                                            /*side=*/0, processors_));
+                                                            /*side=*/0, processors_, OwnBoard()));
   return absl::OkStatus();
 }
 
@@ -150,8 +151,10 @@ absl::Status TcpTransport::SettleOnTcp(int rank, const std::string& why) {
 void TcpTransport::SettleOnSharedMemory(int rank, std::unique_ptr<shm::Channel> channel) {
   Peer& p = peer(rank);
   channel->segment().Unlink();
+  channel->ReadTheirBoard();
   p.link.UseSharedMemory(std::move(channel), round());
   sharing_.push_back(rank);
+  UnlinkBoard();
   may_spin_ = MaySpin();
   if (p.link.has_held()) TellOperation(rank);
   if (waits_long_ && p.link.has_posted()) TellWaiting(rank);

@@ -68,6 +68,7 @@ absl::Status TcpTransport::Finish() {
   ++waits_;
   RM_RETURN_IF_ERROR(Until([&] { return !busy(); }));
   RingBells();
+  UnlinkBoard();
   // Many short operations in shared memory never look at a socket, where others want to hear that
   // this rank lives.
   if (!sharing_.empty() && CoarseNow() >= next_alive_) return Poll(/*may_sleep=*/false);
@@ -233,6 +234,7 @@ absl::Status TcpTransport::Poll(bool may_sleep) {
   }
   PlanQuestion(before);
   for (const int rank : sharing_) peer(rank).link.NoteShared(before);
+  UnlinkBoard();
   if (waits_long_) WithdrawOffers();
   const int longest_ms = PreparePoll(before);
   const int timeout_ms = may_sleep ? longest_ms : 0;
@@ -266,18 +268,21 @@ int TcpTransport::PreparePoll(SteadyTime now) {
   const bool reads_ahead = now >= reads_ahead_from_;
   polled_.clear();
   for (const auto& p : peers_) {
+    if (p == nullptr) continue;
     pollfd entry{-1, 0, 0};
-    if (p != nullptr && p->dialer != nullptr) {
+    if (p->dialer != nullptr) {
       entry = p->dialer->Interest();
       next = std::min(next, p->dialer->wake_at());
-    } else if (p != nullptr) {
+    } else {
       entry.events = p->link.interest(reads_ahead);
       if (entry.events != 0) entry.fd = p->link.fd();
       // These need no event: they go on, or fail, at once.
       if (p->link.unblocked() || (p->link.left() && p->link.has_work())) next = now;
       if (p->link.held_back() && !reads_ahead) next = std::min(next, reads_ahead_from_);
     }
-    polled_.push_back(entry);
+    // No more entries than there are descriptors, or poll refuses them.
+    p->polled_at = entry.fd < 0 ? kNotPolled : polled_.size();
+    if (entry.fd >= 0) polled_.push_back(entry);
   }
   for (const auto& p : peers_) {
     if (p == nullptr || p->last_words == nullptr) continue;
@@ -294,7 +299,8 @@ absl::Status TcpTransport::Dispatch(SteadyTime now) {
   if (failed_.load(std::memory_order_relaxed)) return Fail(failure());
   for (int rank = 0; rank < world(); ++rank) {
     if (rank == membership_.rank) continue;
-    const absl::Status status = AdvancePeer(rank, polled_[rank].revents, now);
+    const size_t at = peer(rank).polled_at;
+    const absl::Status status = AdvancePeer(rank, at == kNotPolled ? 0 : polled_[at].revents, now);
     if (!status.ok()) return Blame(rank, status);
   }
   return absl::OkStatus();
