@@ -109,19 +109,20 @@ TEST_P(RelayedTest, ConnectionsThatBreakBeforeTheHandshakeAreMadeAnew) {
   ExpectAllWork([&] { relay_.DropNext(5); });
 }
 
-// A rank on each of four hosts, each with its listener there.
+// As many ranks on each of some hosts, one after another, each with its listener there.
 class Hosts {
  public:
-  explicit Hosts(unsigned seed) : network(kCallWorld, seed) {
+  explicit Hosts(unsigned seed, int hosts = kCallWorld, int ranks_each = 1)
+      : network(hosts, seed), world_(hosts * ranks_each), ranks_each_(ranks_each) {
     options.job = "test/packets";
     options.key = "a key that only the members know";
-    options.transport = TransportChoice::kTcp;
+    options.transport = ranks_each == 1 ? TransportChoice::kTcp : TransportChoice::kAuto;
     options.segment_bytes = testing::kCallSegmentBytes;
-    listeners_.resize(kCallWorld);
-    for (int rank = 0; rank < kCallWorld; ++rank) {
+    listeners_.resize(static_cast<size_t>(world_));
+    for (int rank = 0; rank < world_; ++rank) {
       std::thread([&] {
-        network.Enter(rank);
-        auto listener = tcp::Listener::Open(PacketNetwork::Address(rank) + ":0");
+        network.Enter(HostOf(rank));
+        auto listener = tcp::Listener::Open(PacketNetwork::Address(HostOf(rank)) + ":0");
         RM_CHECK(listener.ok(), "cannot listen");
         listeners_[static_cast<size_t>(rank)] = *std::move(listener);
       }).join();
@@ -129,14 +130,15 @@ class Hosts {
     }
   }
 
-  tcp::Listener& listener(int host) { return *listeners_[static_cast<size_t>(host)]; }
+  int HostOf(int rank) const { return rank / ranks_each_; }
+  tcp::Listener& listener(int rank) { return *listeners_[static_cast<size_t>(rank)]; }
 
   // A round, in which `wire` is around rank `wired`.
   void Run(const std::function<void(Communicator&)>& body, int wired = -1,
            Tripwire* wire = nullptr) {
     ++options.round;
-    testing::RunThreads(kCallWorld, [&](int rank) {
-      network.Enter(rank);
+    testing::RunThreads(world_, [&](int rank) {
+      network.Enter(HostOf(rank));
       const TimelineTrack track(rank == wired ? timeline_.get() : nullptr, "wired");
       CommunicatorOptions mine = options;
       mine.rank = rank;
@@ -149,6 +151,8 @@ class Hosts {
   CommunicatorOptions options;
 
  private:
+  const int world_;
+  const int ranks_each_;
   std::vector<std::unique_ptr<tcp::Listener>> listeners_;
   // Only to know the phase that a rank is in: nobody looks at the file.
   const TemporaryFolder folder_ = TemporaryFolder::Make().value();
@@ -268,6 +272,37 @@ TEST_F(PacketTest, AHostWhoseLinkGoesDownIsNamedByAllOthersInEveryPhaseOfEveryAl
   // They mostly wait.
   PlayAll(seed_, 2 * kNetworks, cases.size(),
           [&](Hosts& hosts, size_t job) { PlayLinkDown(hosts, cases[job]); });
+}
+
+// They share memory, and go on to talk to one another. Whom a survivor waits for may be either.
+TEST_F(PacketTest, AHostOfTwoRanksWhoseLinkGoesDownIsNamedByAllOthersWhateverTheAlgorithm) {
+  constexpr int kLast = 3;  // step before the link goes down
+  const auto algorithms = AlgorithmsOf(OperationKind::kAllreduce);
+  testing::RunThreads(static_cast<int>(algorithms.size()), [&](int job) {
+    const Algorithm algorithm = algorithms[static_cast<size_t>(job)];
+    const std::string name = NameOf(algorithm);
+    Hosts hosts(seed_, /*hosts=*/3, /*ranks_each=*/2);
+    hosts.options.algorithm = algorithm;
+    hosts.options.operation_timeout = testing::kImpatience;
+    std::barrier everybody(6);
+    hosts.Run([&](Communicator& comm) {
+      testing::Meet(comm, everybody);
+      ASSERT_TRUE(comm.Fit().ok()) << name << ": " << comm.status();
+      ASSERT_EQ(comm.selector().nodes().nodes(), 3);
+      std::vector<float> data(20'000, 1.0f);
+      absl::Status status;
+      for (int step = 0; status.ok(); ++step) {
+        if (step == kLast && comm.rank() == 2) hosts.network.SetLink(1, false);
+        status = comm.Allreduce(Reduction::kMax, data, data, "step");
+      }
+      everybody.arrive_and_wait();
+      if (hosts.HostOf(comm.rank()) == 1) return;
+      EXPECT_EQ(hosts.HostOf(comm.suspect()), 1) << name << ": " << status;
+      EXPECT_THAT(Message(status), AllOf(HasSubstr(fmt::format("rank {} (", comm.suspect())),
+                                         AnyOf(HasSubstr("silent"), HasSubstr("lost"))))
+          << name;
+    });
+  });
 }
 
 TEST_F(PacketTest, AfterAHostIsGoneTheOthersGoOnWithoutIt) {

@@ -27,7 +27,7 @@ struct Head {
 
 // What changes no sum: -0 in floats, for +0 would turn -0 into +0.
 void FillWithNothing(Elements values) {
-  std::memset(values.data(), 0, values.bytes().size());
+  std::ranges::fill(values.bytes(), std::byte{0});
   const bool is_float = values.type() != ElementType::kU8 && values.type() != ElementType::kI32 &&
                         values.type() != ElementType::kI64;
   if (!is_float) return;

@@ -1,5 +1,7 @@
 #include "runtime/collectives/training/join_group.h"
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <mutex>
@@ -12,6 +14,7 @@
 
 #include "common/status.h"
 #include "runtime/collectives/testing/group.h"
+#include "runtime/collectives/testing/references.h"
 
 namespace ringmaster::collectives {
 namespace {
@@ -61,6 +64,47 @@ TEST(JoinGroupTest, SumsOverThoseThatStillHaveData) {
     EXPECT_THAT(seen[2].sums, ElementsAre(6, 4));
     for (const Seen& one : seen) EXPECT_EQ(one.last, 0);
   }
+}
+
+// Rank r has the r-th number of steps; in some of them it is alone, in the first nobody is missing.
+class JoinOverTest : public ::testing::TestWithParam<testing::Wires> {};
+INSTANTIATE_TEST_SUITE_P(Wires, JoinOverTest, ::testing::ValuesIn(testing::kAllWires),
+                         [](const auto& wires) { return testing::NameOf(wires.param); });
+
+TEST_P(JoinOverTest, CombinesEveryTypeAndLengthOverThoseThatStillHaveData) {
+  constexpr std::array kSteps = {1, 4, 2, 4, 1};
+  Group group(kSteps.size(), GetParam());
+  group.Run([&](Communicator& comm) {
+    JoinGroup joining(comm);
+    const int mine = kSteps[static_cast<size_t>(comm.rank())];
+    testing::ForEachType([&]<typename T>(T) {
+      for (const Reduction reduction : {Reduction::kSum, Reduction::kAverage}) {
+        const bool sums = reduction == Reduction::kSum;
+        for (int step = 0; step < mine; ++step) {
+          int active = 0, sum = 0;
+          for (int rank = 0; rank < comm.world(); ++rank) {
+            if (kSteps[static_cast<size_t>(rank)] <= step) continue;
+            ++active;
+            sum += rank + 1;
+          }
+          for (const size_t count : {0, 1, 7, 1000}) {
+            const double value = sums ? comm.rank() + 1 : 6;
+            std::vector<T> data(count, testing::NumberAs<T>(value));
+            const auto took_part = joining.Allreduce(reduction, data, data, "step");
+            ASSERT_TRUE(took_part.ok()) << took_part.status();
+            ASSERT_EQ(*took_part, active);
+            const std::vector<T> expected(count, testing::NumberAs<T>(sums ? sum : 6));
+            ASSERT_TRUE(std::ranges::equal(std::as_bytes(std::span(data)),
+                                           std::as_bytes(std::span(expected))))
+                << NameOf(ElementTypeOf<T>()) << ", " << NameOf(reduction) << ", step " << step;
+          }
+        }
+        const auto last = joining.Join();
+        ASSERT_TRUE(last.ok()) << last.status();
+        ASSERT_EQ(*last, 3);
+      }
+    });
+  });
 }
 
 TEST(JoinGroupTest, AveragesOverThoseThatStillHaveData) {

@@ -3,16 +3,20 @@
 #include "runtime/collectives/transport/mpi/mpi_transport.h"
 
 #include <chrono>
+#include <csignal>
 #include <cstdint>
 #include <memory>
 #include <mpi.h>
+#include <span>
 #include <string>
+#include <unistd.h>
 #include <utility>
 #include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "common/status.h"
 #include "runtime/collectives/communicator.h"
 #include "runtime/collectives/operation.h"
 #include "runtime/collectives/testing/calls.h"
@@ -105,6 +109,58 @@ TEST(MpiTransportTest, NamesTheRankThatIsSilent) {
     EXPECT_EQ(communicator->suspect(), 1);
   }
   MPI_Barrier(MPI_COMM_WORLD);  // rank 1 was here, outside of the communicator, all the time
+}
+
+// Between two messages of one operation; a survivor lets it go on, and it hears that all is over.
+TEST(MpiTransportTest, NamesARankThatIsStoppedInAnOperation) {
+  const auto communicator = Open(std::chrono::seconds(3));
+  ASSERT_NE(communicator, nullptr);
+  int victim = getpid();
+  MPI_Bcast(&victim, 1, MPI_INT, 1, MPI_COMM_WORLD);
+  static std::byte words[2];  // as long as the process lives
+  Operation operation;
+  operation.name = "two words of rank 1";
+  const absl::Status status = communicator->Run(operation, [](Transport& t) -> absl::Status {
+    for (std::byte& word : words) {
+      if (t.rank() != 1) {
+        RM_RETURN_IF_ERROR(t.Wait(t.PostReceive(1, std::span(&word, 1))));
+        continue;
+      }
+      for (int rank = 0; rank < t.world(); ++rank) {
+        if (rank != 1) t.PostSend(rank, std::span(&word, 1));
+      }
+      RM_RETURN_IF_ERROR(t.Look(/*progress=*/true));
+      if (&word == &words[0]) raise(SIGSTOP);
+    }
+    return t.Wait(t.PostReceive((t.rank() + 1) % t.world(), {}));
+  });
+  if (communicator->rank() != 1) {
+    EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded) << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr("rank 1 was silent for 3000 ms"));
+    EXPECT_EQ(communicator->suspect(), 1);
+    kill(victim, SIGCONT);
+  } else {
+    EXPECT_FALSE(status.ok());
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+}
+
+// By itself: nothing of the job is left then. The others' own time-out is longer than the test may
+// take.
+TEST(MpiTransportTest, MpirunEndsTheJobOfARankThatIsKilledInAnOperation) {
+  const auto communicator = Open(std::chrono::seconds(600));
+  ASSERT_NE(communicator, nullptr);
+  Operation operation;
+  operation.name = "a word of rank 1";
+  std::byte word{};
+  communicator
+      ->Run(operation,
+            [&](Transport& t) -> absl::Status {
+              if (t.rank() == 1) raise(SIGKILL);
+              return t.Wait(t.PostReceive(1, std::span(&word, 1)));
+            })
+      .IgnoreError();
+  FAIL() << "rank " << communicator->rank() << " goes on without rank 1";
 }
 
 TEST(MpiTransportTest, ARankThatWaitsForSomethingElseLooksAndIsNotSilent) {
