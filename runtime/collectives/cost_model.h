@@ -24,9 +24,10 @@ struct LinkCost {
   double alpha = 0;     // of a message without bytes
   double overhead = 0;  // of which the sender is busy
   double beta = 0;      // of each byte
-  // Of the second of two exchanges of half a megabyte over a connection, for two ranks, beside its
-  // latency and bytes: the first one leaves them out of step, and who is early waits for who is
-  // late.
+  // By how much two ranks' sum of a megabyte takes longer over a connection in two exchanges of
+  // halves than in one of everything, beside what the other numbers say: the first exchange leaves
+  // them out of step, and who is early waits for who is late. Less than nothing where it does not,
+  // and halves stay in the cache.
   double turn = 0;
   // What part of beta a byte takes for each further rank which the same is for: in shared memory it
   // is written once, and only read again.

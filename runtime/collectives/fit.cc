@@ -12,6 +12,8 @@
 
 #include "common/status.h"
 #include "runtime/collectives/add.h"
+#include "runtime/collectives/algorithms/direct_reduce.h"
+#include "runtime/collectives/algorithms/doubling.h"
 #include "runtime/collectives/communicator.h"
 #include "runtime/collectives/node_map.h"
 #include "runtime/collectives/operation.h"
@@ -28,9 +30,12 @@ constexpr int kSteps = 8;
 constexpr int kLargeTries = 4;
 constexpr int kBurst = 8;
 constexpr size_t kLargeBytes = 256 * 1024;
-// Halves of a megabyte.
-constexpr size_t kHalfBytes = 512 * 1024;
-constexpr size_t kExchanges = 5;
+constexpr size_t kWholeBytes = 1024 * 1024;
+// Of each kind. A connection that has carried little yet takes longer, and a slow one is not to be
+// kept busy for long.
+constexpr size_t kExchanges = 15;
+constexpr size_t kSlowExchanges = 5;
+constexpr double kSlow = 1e-3;           // for kLargeBytes
 constexpr size_t kCombined = 16 * 1024;  // numbers
 // Ranks that have just started may share a processor for some milliseconds, until the system has
 // moved one of them: a message then takes as long as the one that waits keeps the other from
@@ -127,22 +132,32 @@ LinkCost CostOf(const LinkTimes& times) {
   return link;
 }
 
-// By how much two steps with a large message take longer than one with two. The median, for what
-// counts is how far out of step two ranks usually are.
-absl::Status MeasureSecondStep(Transport& transport, double* seconds) {
-  constexpr std::array kBoth = {0, 1};
-  std::vector<std::byte> out(kHalfBytes);
-  std::vector<std::byte> in(kHalfBytes);
-  std::array<double, kExchanges> turns{};
-  for (double& lost : turns) {
-    RM_ASSIGN_OR_RETURN(const double step, Shift(transport, kBoth, 2, 1, out, in));
-    RM_ASSIGN_OR_RETURN(const double whole, Shift(transport, kBoth, 1, 2, out, in));
-    lost = 2 * step - whole;
+// By how much a megabyte takes longer in two exchanges of halves than in one of everything. The
+// median, for what counts is how it usually is, but for the first third.
+absl::Status MeasureHalves(Transport& transport, size_t segment_bytes, size_t exchanges,
+                           double* seconds) {
+  const Combiner sum{Reduction::kSum, ElementType::kF32};
+  const std::vector<float> in(kWholeBytes / sizeof(float));
+  std::vector<float> out(in.size());
+  const auto time = [](const auto& exchange) -> absl::StatusOr<double> {
+    const auto start = steady_clock::now();
+    RM_RETURN_IF_ERROR(exchange());
+    return Since(start);
+  };
+  std::vector<double> differences(exchanges);
+  for (double& difference : differences) {
+    RM_ASSIGN_OR_RETURN(const double halves, time([&] {
+                          return DirectAllreduce(transport, sum, in, out, segment_bytes);
+                        }));
+    RM_ASSIGN_OR_RETURN(const double whole,
+                        time([&] { return DoublingAllreduce(transport, sum, in, out); }));
+    difference = halves - whole;
   }
-  const auto median = turns.begin() + kExchanges / 2;
-  std::nth_element(turns.begin(), median, turns.end());
+  const auto first = differences.begin() + static_cast<ptrdiff_t>(exchanges / 3);
+  const auto median = first + (differences.end() - first) / 2;
+  std::nth_element(first, median, differences.end());
   *seconds = *median;
-  return transport.Finish();
+  return transport.Finish();  // `in` and `out` are sent from until then
 }
 
 double MeasureCombining() {
@@ -202,27 +217,32 @@ absl::Status Communicator::Fit(std::string_view machine) {
     for (size_t i = 0; i < worst.size(); ++i)
       least[i] = turn == 0 ? worst[i] : std::min(least[i], worst[i]);
   }
+  const Measured measured = Measured::Of(least);
   // A rank that shares memory with any is taken to share it with all of its machine: where it does
   // not, the numbers are a little off, the same for all.
   const bool alone = nodes.ranks_of(nodes.node_of(rank())).size() == 1;
   std::array<double, 1> apart = {alone || stats().sharing_peers > 0 ? 0.0 : 1.0};
   RM_RETURN_IF_ERROR(Allreduce(Reduction::kMax, apart, apart, "links"));
   const bool shares_memory = nodes.nodes() < world() && apart[0] == 0;
-  std::array<double, 1> second{};
+  std::array<double, 1> halves{};
   // Through shared memory two ranks see one another's bytes as they come, and lose nothing.
   if (world() == 2 && !shares_memory) {
-    RM_RETURN_IF_ERROR(
-        Run(operation, [&](Transport& t) { return MeasureSecondStep(t, second.data()); }));
-    RM_RETURN_IF_ERROR(Allreduce(Reduction::kMax, second, second, "links"));
+    const LinkTimes& times = nodes.nodes() == 1 ? measured.within : measured.between;
+    const size_t exchanges = times.large > kSlow ? kSlowExchanges : kExchanges;
+    RM_RETURN_IF_ERROR(Run(operation, [&](Transport& t) {
+      return MeasureHalves(t, segment_bytes(), exchanges, halves.data());
+    }));
+    // The mean of both: who is late in the one exchange is early in the other.
+    RM_RETURN_IF_ERROR(Allreduce(Reduction::kAverage, halves, halves, "links"));
   }
-  const Measured measured = Measured::Of(least);
   CostModel model;
   if (measured.within.one > 0) model.within = CostOf(measured.within);
   if (measured.between.one > 0) model.between = CostOf(measured.between);
   model.within.again = shares_memory ? CostModel::kReadAgain : 1;
   LinkCost& link = nodes.nodes() == 1 ? model.within : model.between;
-  link.turn = std::max(0.0, second[0] - link.alpha);
   model.gamma = measured.combining;
+  // Halves pay for one message more, and combine half as much.
+  if (halves[0] != 0) link.turn = halves[0] - link.alpha + model.gamma * kWholeBytes / 2;
   selector_ = Selector(nodes, model, selector_.segment_bytes(), selector_.forced());
   return absl::OkStatus();
 }

@@ -137,17 +137,11 @@ std::vector<LinkCost> LinksOfTwo(testing::Wires wires) {
   return links;
 }
 
-// In one of a few fits they are out of step at the least.
 TEST(FitTest, TwoRanksHoldTheSameOfWhatASecondExchangeCostsOverTheirConnection) {
-  constexpr int kMostFits = 50;
   for (const testing::Wires wires : {testing::Wires::kTcp, testing::Wires::kTls}) {
-    bool measured = false;
-    for (int i = 0; i < kMostFits && !measured; ++i) {
-      const auto links = LinksOfTwo(wires);
-      ASSERT_EQ(links[0].turn, links[1].turn);
-      measured = links[0].turn > 0;
-    }
-    EXPECT_TRUE(measured) << testing::NameOf(wires);
+    const auto links = LinksOfTwo(wires);
+    EXPECT_EQ(links[0].turn, links[1].turn);
+    EXPECT_NE(links[0].turn, 0) << testing::NameOf(wires);
   }
 }
 
