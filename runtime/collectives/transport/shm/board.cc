@@ -12,7 +12,7 @@
 namespace ringmaster::collectives::shm {
 
 absl::StatusOr<std::unique_ptr<Board>> Board::Make(size_t bytes) {
-  RM_CHECK(std::has_single_bit(bytes) && bytes >= kMostBytes, "not the size of a board");
+  RM_CHECK(std::has_single_bit(bytes) && bytes >= kMaxPiece, "not the size of a board");
   RM_ASSIGN_OR_RETURN(std::unique_ptr<Segment> segment, Segment::Make(bytes));
   return std::unique_ptr<Board>(new Board(std::move(segment)));
 }
@@ -23,7 +23,7 @@ BoardPlace Board::Behind(BoardPlace place, size_t bytes) {
 
 std::optional<BoardPlace> Board::Write(std::span<const std::byte> bytes,
                                        absl::FunctionRef<BoardPlace()> oldest_held) {
-  RM_CHECK(bytes.size() <= kMostBytes, "more than lies together");
+  RM_CHECK(bytes.size() <= kMaxPiece, "more than lies together");
   const size_t left = size() - next_ % size();
   const BoardPlace place = bytes.size() <= left ? next_ : next_ + left;
   const BoardPlace behind = Behind(place, bytes.size());

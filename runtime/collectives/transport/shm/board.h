@@ -34,8 +34,6 @@ inline constexpr BoardPlace kHoldsNothing = std::numeric_limits<BoardPlace>::max
 class Board {
  public:
   static constexpr size_t kBytes = size_t{1} << 20;
-  // What lies together in one place, at most.
-  static constexpr size_t kMostBytes = 32 * 1024;
 
   // Errors as Segment::Make's.
   static absl::StatusOr<std::unique_ptr<Board>> Make(size_t bytes = kBytes);
@@ -45,9 +43,11 @@ class Board {
   size_t size() const { return segment_->memory().size(); }
   // When all have mapped it.
   void Unlink() { segment_->Unlink(); }
+  bool has_name() const { return segment_->has_name(); }
 
-  // Copies up to kMostBytes. `oldest_held` is the first place that any reader may still look at, or
-  // kHoldsNothing; it is asked only where what was known of it leaves no room. None: there is none.
+  // Copies up to kMaxPiece bytes. `oldest_held` is the first place that any reader may still look
+  // at, or kHoldsNothing; it is asked only where what was known of it leaves no room. None: there
+  // is none.
   std::optional<BoardPlace> Write(std::span<const std::byte> bytes,
                                   absl::FunctionRef<BoardPlace()> oldest_held);
 

@@ -11,9 +11,6 @@
 namespace ringmaster::collectives::shm {
 namespace {
 
-// Small enough that the receiver begins early, large enough that a slot costs little.
-constexpr size_t kMaxPiece = 32 * 1024;
-
 // Orders what was written before it with what is read after it, on both sides of a Doze.
 void FullFence() {
 #if defined(__SANITIZE_THREAD__)

@@ -26,9 +26,10 @@ class Segment {
   // memory. kResourceExhausted: /dev/shm has not that much room; else the system's error.
   static absl::StatusOr<std::unique_ptr<Segment>> Make(size_t bytes);
 
+  enum class Access { kWrite, kRead };
+
   // Maps the one of that name. kNotFound: there is none in this process's /dev/shm;
   // kInvalidArgument: not a name that Make gives, or another size.
-  enum class Access { kWrite, kRead };
   static absl::StatusOr<std::unique_ptr<Segment>> Open(const std::string& name, size_t bytes,
                                                        Access access = Access::kWrite);
 
@@ -39,6 +40,7 @@ class Segment {
   // Takes the name away: the memory lives on in those who have mapped it. No effect on a segment
   // that was opened, or the second time.
   void Unlink();
+  bool has_name() const { return locked_.valid(); }
 
   const std::string& name() const { return name_; }
   // Not to be written to where it was opened for reading.

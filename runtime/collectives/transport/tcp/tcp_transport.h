@@ -293,7 +293,6 @@ class TcpTransport final : public Transport, private FrameHandler, private Round
   std::vector<int> connected_;         // and those with which data goes over TCP
   std::unique_ptr<shm::Board> board_;  // none: not tried yet, or not to be had
   bool tried_board_ = false;
-  bool board_has_name_ = false;
   std::vector<int> readers_;    // of the message that is being written to the board
   bool short_ = false;          // the operation is one whose time is its latency
   bool may_spin_ = false;       // there is a processor for each rank of the machine

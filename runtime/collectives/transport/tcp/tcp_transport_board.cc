@@ -22,7 +22,6 @@ const shm::Board* TcpTransport::OwnBoard() {
   absl::StatusOr<std::unique_ptr<shm::Board>> board = shm::Board::Make();
   if (board.ok()) {
     board_ = *std::move(board);
-    board_has_name_ = true;
   } else {
     log::Info("what is for all ranks of this machine is written for each of them",
               {{"because", Message(board.status())}});
@@ -31,24 +30,23 @@ const shm::Board* TcpTransport::OwnBoard() {
 }
 
 void TcpTransport::UnlinkBoard() {
-  if (!board_has_name_) return;
+  if (board_ == nullptr || !board_->has_name()) return;
   const bool all = std::ranges::all_of(peers_, [](const auto& p) {
     if (p == nullptr || p->link.path() == Path::kTcp) return true;
     return p->link.path() == Path::kSharedMemory &&
            p->link.channel().TheirUseOfBoard() != shm::BoardUse::kUnknown;
   });
-  if (!all) return;
-  board_->Unlink();
-  board_has_name_ = false;
+  if (all) board_->Unlink();
 }
 
 bool TcpTransport::PostSendToEach(std::span<const int> peers, std::span<const std::byte> bytes) {
+  if (board_ == nullptr || bytes.size() < kLeastBytes)
+    return Transport::PostSendToEach(peers, bytes);
   readers_.clear();
   for (const int rank : peers) {
     if (rank == membership_.rank) continue;
     RM_CHECK(rank >= 0 && rank < world() && peer(rank).takes_part, "a send to nobody");
-    if (board_ != nullptr && bytes.size() >= kLeastBytes && peer(rank).link.MaySendOnBoard())
-      readers_.push_back(rank);
+    if (peer(rank).link.MaySendOnBoard()) readers_.push_back(rank);
   }
   const size_t sent = readers_.size() > 1 ? WriteOnBoard(bytes) : 0;
   auto reader = sent > 0 ? readers_.begin() : readers_.end();
@@ -78,8 +76,7 @@ size_t TcpTransport::WriteOnBoard(std::span<const std::byte> message) {
   for (const int rank : readers_) TellOperation(rank);
   size_t sent = 0;
   while (sent < message.size() && std::ranges::all_of(readers_, may_send)) {
-    const auto piece =
-        message.subspan(sent, std::min(shm::Board::kMostBytes, message.size() - sent));
+    const auto piece = message.subspan(sent, std::min(shm::kMaxPiece, message.size() - sent));
     const std::optional<shm::BoardPlace> place = board_->Write(piece, oldest_held);
     if (!place) break;
     for (const int rank : readers_)

@@ -154,7 +154,6 @@ void TcpTransport::SettleOnSharedMemory(int rank, std::unique_ptr<shm::Channel> 
   channel->ReadTheirBoard();
   p.link.UseSharedMemory(std::move(channel), round());
   sharing_.push_back(rank);
-  UnlinkBoard();
   may_spin_ = MaySpin();
   if (p.link.has_held()) TellOperation(rank);
   if (waits_long_ && p.link.has_posted()) TellWaiting(rank);

@@ -234,7 +234,6 @@ absl::Status TcpTransport::Poll(bool may_sleep) {
   }
   PlanQuestion(before);
   for (const int rank : sharing_) peer(rank).link.NoteShared(before);
-  UnlinkBoard();
   if (waits_long_) WithdrawOffers();
   const int longest_ms = PreparePoll(before);
   const int timeout_ms = may_sleep ? longest_ms : 0;
