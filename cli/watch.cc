@@ -27,9 +27,11 @@ constexpr auto kLookEvery = std::chrono::milliseconds(100);
 constexpr auto kPlainProgressEvery = std::chrono::seconds(5);
 
 // Routine that would drown what matters; all of it is in operator.log and in `ringmaster get
-// --events`.
-const std::set<std::string> kQuietReasons = {"CheckpointCommitted", "PodsCreated", "PodsDeleted",
-                                             "ServiceCreated",      "Suspended",   "Suspending"};
+// --events`. A job's success is told from its condition: the event comes after it, maybe later than
+// anybody looks.
+const std::set<std::string> kQuietReasons = {"CheckpointCommitted", "Completed",      "PodsCreated",
+                                             "PodsDeleted",         "ServiceCreated", "Suspended",
+                                             "Suspending"};
 
 const v1::Condition* FindCondition(const v1::TrainingJob& job, const std::string& type) {
   if (!job.status) return nullptr;
@@ -160,6 +162,7 @@ int JobWatch::Conclude(bool interrupted) {
 }
 
 int JobWatch::ConcludeSuccess(const v1::TrainingResult& result) {
+  Say("  " + FindCondition(job_, "Succeeded")->message);
   const auto took = std::chrono::duration_cast<Duration>(Steady::now() - started_);
   std::string line = "done in " + FormatDuration(took);
   if (!job_.spec.trainer) {
