@@ -2,7 +2,7 @@
 #
 #   rm_library(NAME SRCS a.cc ... [ALONE b.cc ...] DEPS public_dep ... PRIVATE_DEPS private_dep ...)
 #   rm_binary(NAME SRCS main.cc ... DEPS ...)
-#   rm_test(NAME [NARROW_TOO] SRCS foo_test.cc ... [ALONE bar_test.cc ...] DEPS ... LABELS unit|multiproc|conformance|e2e [threads] [cluster] [alone] [TIMEOUT seconds])
+#   rm_test(NAME [NARROW_TOO] [OPTIMISED] SRCS foo_test.cc ... [ALONE bar_test.cc ...] DEPS ... LABELS unit|multiproc|conformance|e2e [threads] [cluster] [alone] [TIMEOUT seconds])
 #   rm_python_tests(FILES foo_test.py ... LABELS ... [TIMEOUT seconds] [LAUNCHER command ...])   one CTest per method of unittest files that
 #       know --list; LAUNCHER runs what follows it
 #
@@ -14,6 +14,8 @@
 # With the label `gangs` besides it is a cluster of its own, whose scheduler starts pods together or not at all, for one test at a time.
 # The label `alone` says that the test holds what it measures to a bound in time: no other test runs beside it.
 # NARROW_TOO says that the tests run once more (Narrow/...) with kernels for processors without AVX-512.
+# OPTIMISED says that the tests compute so much themselves that they are to be compiled as what they test is. The others are not: a third of what
+# compiling them takes would go into making them fast.
 # Where RINGMASTER_BATCH says so, SRCS are compiled several at once; ALONE holds what has options of its own, or names that clash with theirs.
 include(GoogleTest)
 
@@ -114,7 +116,7 @@ function(rm_python_tests)
 endfunction()
 
 function(rm_test name)
-  cmake_parse_arguments(ARG "NARROW_TOO" "TIMEOUT" "SRCS;ALONE;DEPS;LABELS" ${ARGN})
+  cmake_parse_arguments(ARG "NARROW_TOO;OPTIMISED" "TIMEOUT" "SRCS;ALONE;DEPS;LABELS" ${ARGN})
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 120)
   endif()
@@ -124,6 +126,9 @@ function(rm_test name)
   rm_batches(sources ${name} ${ARG_SRCS})
   add_executable(${name} EXCLUDE_FROM_ALL ${sources} ${ARG_ALONE})
   target_link_libraries(${name} PRIVATE ringmaster_flags ringmaster_links_fast ${ARG_DEPS} GTest::gmock GTest::gtest_main)
+  if(NOT ARG_OPTIMISED)
+    target_compile_options(${name} PRIVATE -O0)
+  endif()
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   add_dependencies(tests ${name})
   if("threads" IN_LIST ARG_LABELS)
