@@ -18,7 +18,7 @@ namespace {
 
 using std::chrono::steady_clock;
 
-// Of two operations that are measured beside one another.
+// Of two operations that are measured beside one another, each of a call at least.
 constexpr int kTurns = 9;
 
 // Puts all ranks' figures together: the mean of the times, the sum of the errors.
@@ -45,19 +45,23 @@ struct Measured {
   std::vector<double> turns{};  // seconds of a call
 };
 
+absl::Status Repeat(const Measured& one, int calls) {
+  for (int i = 0; i < calls; ++i) RM_RETURN_IF_ERROR(one.workload->Call(one.place));
+  return absl::OkStatus();
+}
+
 absl::Status Verify(Measured* one, int warmup) {
   one->workload->Prepare(one->place);
   RM_RETURN_IF_ERROR(one->workload->Call(one->place));
   one->timing.wrong = one->workload->CountWrong(one->place);
   one->workload->Clear(one->place);
-  for (int i = 0; i < warmup; ++i) RM_RETURN_IF_ERROR(one->workload->Call(one->place));
-  return absl::OkStatus();
+  return Repeat(*one, warmup);
 }
 
 absl::Status TakeTurn(Communicator& communicator, Measured* one, int calls) {
   RM_RETURN_IF_ERROR(communicator.Barrier("start"));
   const auto start = steady_clock::now();
-  for (int i = 0; i < calls; ++i) RM_RETURN_IF_ERROR(one->workload->Call(one->place));
+  RM_RETURN_IF_ERROR(Repeat(*one, calls));
   const std::chrono::duration<double> passed = steady_clock::now() - start;
   one->turns.push_back(passed.count() / calls);
   return absl::OkStatus();
@@ -69,14 +73,18 @@ double Median(std::vector<double> values) {
   return *middle;
 }
 
-// Together they take `turns` turns each, which share the point's calls.
+// Together they take `turns` turns each, which share the point's calls. A turn that follows another
+// one's begins with a call that does not count: it finds the caches as that has left them.
 absl::Status MeasureInTurns(Communicator& communicator, std::span<Measured> all,
                             const Options& options, const Point& point, int turns) {
   for (Measured& one : all)
     RM_RETURN_IF_ERROR(Verify(&one, std::min(options.warmup, point.iterations)));
+  const int calls = std::max(1, point.iterations / turns);
   for (int turn = 0; turn < turns; ++turn) {
-    for (Measured& one : all)
-      RM_RETURN_IF_ERROR(TakeTurn(communicator, &one, point.iterations / turns));
+    for (Measured& one : all) {
+      if (all.size() > 1) RM_RETURN_IF_ERROR(Repeat(one, 1));
+      RM_RETURN_IF_ERROR(TakeTurn(communicator, &one, calls));
+    }
   }
   for (Measured& one : all) {
     one.timing.seconds = Median(one.turns);
@@ -105,8 +113,7 @@ absl::StatusOr<Row> Measure(Communicator& communicator, const Options& options,
     other.op = options.beside;
     RM_ASSIGN_OR_RETURN(Workload beside, Workload::Create(communicator, other, point.bytes));
     std::array both = {UsualPlaceOf(workload), UsualPlaceOf(beside)};
-    RM_RETURN_IF_ERROR(
-        MeasureInTurns(communicator, both, options, point, std::min(kTurns, point.iterations)));
+    RM_RETURN_IF_ERROR(MeasureInTurns(communicator, both, options, point, kTurns));
     (workload.out_of_place() ? row.out_of_place : row.in_place) = both[0].timing;
     row.beside = both[1].timing;
     return row;

@@ -9,6 +9,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[3]
 BIN = pathlib.Path(os.environ.get("RINGMASTER_BIN_DIR", ROOT / "build/release/bin"))
 PROGRAMS = BIN.parent / "tests"
 PATIENCE = 30  # seconds that one program may take for all its sizes
+SUMS_PATIENCE = 120  # one that calls two operations, in as many turns of the large ones as of the small ones
 
 GLOO = ("ring", "bcube", "halving_doubling", "ring_chunked", "halving_doubling_polling", "ring_chunked_polling")
 SHARE = {"auto": "ordered sum / allreduce", "tcp": "ordered sum / allreduce over TCP"}  # by the transport of both
@@ -122,7 +123,7 @@ class OrderedSum(Ringmaster):
     """The ordered sum and an allreduce, in turns of the same ranks, neither over its input; the value is the one's time as a part of the other's."""
 
     def __init__(self, ranks, transport, *flags):
-        super().__init__(ranks, transport, "chosen by itself", "--beside", "allreduce", *flags, operation="ordered-sum", name=SHARE[transport])
+        super().__init__(ranks, transport, "chosen by itself", "--beside", "allreduce", *flags, operation="ordered-sum", name=SHARE[transport], patience=SUMS_PATIENCE)
 
     def rows(self, text):
         return [{"size": row["size"], "time_us": row["beside"]["ratio"], "wrong": row["out_of_place"]["wrong"] + row["beside"]["wrong"]}
