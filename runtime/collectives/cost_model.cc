@@ -18,6 +18,10 @@ constexpr size_t kPage = 4096;
 // two, by which sizes are chosen for): a result that goes through memory twice costs more there.
 constexpr double kTurnBytes = 1024 * 1024;
 
+// Arrays up to this are passed on from one level of a schedule to the next in the processors'
+// caches; longer ones go to memory and come back.
+constexpr double kCachedBytes = 16 * 1024 * 1024;
+
 // Numbers of one question, and what all formulas share.
 struct Costs {
   const CostModel& model;
@@ -46,6 +50,10 @@ struct Costs {
   LinkCost Worst() const { return spans_nodes() ? model.between : model.within; }
 
   double Combined(double count) const { return count * model.gamma; }
+  // The same where all of it is combined before any of it is passed on.
+  double CombinedApart(double count) const {
+    return Combined(count) * (bytes > kCachedBytes ? 3 : 1);
+  }
 };
 
 double Message(const LinkCost& link, double bytes) {
@@ -71,7 +79,7 @@ double HalvingDoubling(const Costs& c) {
   double part = c.bytes;
   for (int step = 0; step < c.floor_levels(); ++step) {
     part /= 2;
-    time += 2 * Message(c.At(1 << step), part) + c.Combined(part);
+    time += 2 * Message(c.At(1 << step), part) + c.CombinedApart(part);
   }
   return time;
 }
@@ -272,19 +280,27 @@ double OrderedHalving(const Costs& c) {
     const LinkCost link = c.At(left);
     const int messages = (left + right - 1) / right;
     const double added = c.bytes / ranks, out = c.bytes / right - added;
-    time += 2 * (Message(link, out) + (messages - 1) * link.overhead) + c.Combined(added);
+    time += 2 * (Message(link, out) + (messages - 1) * link.overhead) + c.CombinedApart(added);
     ranks = left;
   }
   return time;
+}
+
+// Of the ranks' parts that one rank adds, half wait for their turn in the tree's order; they are
+// copied, which takes about as long as adding them would. Between nodes that is done while further
+// ones are on their way.
+double Kept(const Costs& c, double part) {
+  const int kept = c.spans_nodes() ? 0 : (c.world() - 1) / 2;
+  return kept * c.Combined(part);
 }
 
 // Who has which shards is told once, which counts for nothing in the many sums of a round.
 double PredictOrderedSum(const Costs& c, Algorithm algorithm) {
   switch (IsDirect(c, algorithm) ? Algorithm::kDirect : algorithm) {
     case Algorithm::kDirect:
-      return Direct(c) + SecondTurn(c);
+      return Direct(c) + Kept(c, c.bytes / c.world()) + SecondTurn(c);
     case Algorithm::kOneShot:
-      return OneShot(c);
+      return OneShot(c) + Kept(c, c.bytes);
     default:
       return OrderedHalving(c);
   }

@@ -98,6 +98,25 @@ TEST(SelectorTest, TwoRanksThatFallOutOfStepExchangeEverythingAtOnceBelowTwoMega
   }
 }
 
+TEST(SelectorTest, FourRanksOfANodeAddByHalvesWhatFitsIntoCachesWhereTheyShareNoMemory) {
+  CostModel model;
+  model.within = model.between = {15e-6, 4e-6, 0.4e-9};
+  model.gamma = 0.04e-9;
+  const NodeMap one_node(std::vector<std::string>(4, "a"));
+  const auto chosen = [&](const NodeMap& nodes, size_t bytes) {
+    const Selector selector(nodes, model, kSegmentBytes, Algorithm::kAuto);
+    return selector.For(OperationKind::kOrderedSum, bytes).algorithm;
+  };
+  model.within.again = 1;
+  EXPECT_EQ(chosen(one_node, 1 << 20), Algorithm::kDirect) << "fewer messages after one another";
+  EXPECT_EQ(chosen(one_node, 4 << 20), Algorithm::kHalvingDoubling) << "nothing waits for its turn";
+  EXPECT_EQ(chosen(one_node, 16 << 20), Algorithm::kHalvingDoubling);
+  EXPECT_EQ(chosen(one_node, 64 << 20), Algorithm::kDirect) << "no half goes to memory and back";
+  EXPECT_EQ(chosen(NodeMap::Apart(4), 4 << 20), Algorithm::kDirect) << "the network hides it";
+  model.within.again = CostModel::kReadAgain;
+  EXPECT_EQ(chosen(one_node, 4 << 20), Algorithm::kDirect) << "memory is shared";
+}
+
 TEST(CostModelTest, WhatASecondExchangeCostsTwoRanksIsNothingAmongMore) {
   CostModel slow;
   slow.within.turn = slow.between.turn = 1;
