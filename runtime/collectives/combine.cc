@@ -14,6 +14,7 @@ namespace ringmaster::collectives {
 namespace {
 
 constexpr size_t kBlock = 256;  // 16-bit floats that are widened at a time
+constexpr size_t kInnerBytes = 8192;
 
 float WidenOne(Float16 value) {
   return ToFloat(value);
@@ -129,6 +130,17 @@ void Combiner::operator()(std::byte* out, const std::byte* left, const std::byte
       return ApplyTo<Min, false>(type, out, left, right, count);
     case Reduction::kMax:
       return ApplyTo<Max, false>(type, out, left, right, count);
+  }
+}
+
+void Combiner::operator()(std::byte* out, const std::byte* outer, const std::byte* left,
+                          const std::byte* right, size_t count) const {
+  alignas(64) std::byte inner[kInnerBytes];
+  const size_t width = SizeOf(type);
+  for (size_t at = 0, end = count * width; at < end; at += kInnerBytes) {
+    const size_t n = std::min(kInnerBytes, end - at) / width;
+    (*this)(inner, left + at, right + at, n);
+    (*this)(out + at, outer + at, inner, n);
   }
 }
 

@@ -25,6 +25,11 @@ struct Combiner {
 
   void operator()(std::byte* out, const std::byte* left, const std::byte* right,
                   size_t count) const;
+
+  // out[i] = outer[i] (reduction) (left[i] (reduction) right[i]), as by two calls, but what is in
+  // brackets stays in the nearest cache. `out` may be any of the three.
+  void operator()(std::byte* out, const std::byte* outer, const std::byte* left,
+                  const std::byte* right, size_t count) const;
 };
 
 // What an average of this type is summed in, so that it neither overflows nor loses digits before

@@ -133,6 +133,39 @@ TEST(CombinerTest, GivesTheSameBitsInVectorsAsOneByOne) {
   ExpectTheSameOneByOne<uint8_t>(random);
 }
 
+// Longer than what stays in the nearest cache, over each of the three and beside them.
+TEST(CombinerTest, CombinesThreeAsTwoCallsDo) {
+  const unsigned seed = std::random_device{}();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937 random(seed);
+  for (const ElementType type :
+       {ElementType::kF64, ElementType::kF32, ElementType::kF16, ElementType::kBF16,
+        ElementType::kI64, ElementType::kI32, ElementType::kU8}) {
+    for (const Reduction reduction : {Reduction::kSum, Reduction::kAverage, Reduction::kMin,
+                                      Reduction::kMax, Reduction::kProduct}) {
+      for (const size_t bytes : {size_t{0}, size_t{8}, size_t{8192}, size_t{30'008}}) {
+        std::vector<std::byte> operands[3];  // the outer one, the left and the right one
+        for (std::vector<std::byte>& operand : operands) {
+          operand.resize(bytes);
+          for (std::byte& byte : operand) byte = static_cast<std::byte>(random());
+        }
+        const Combiner combine{reduction, type};
+        const size_t count = CountIn(bytes, type);
+        std::vector<std::byte> expected(bytes);
+        combine(expected.data(), operands[1].data(), operands[2].data(), count);
+        combine(expected.data(), operands[0].data(), expected.data(), count);
+        for (int over = 0; over <= 3; ++over) {
+          std::vector<std::byte> places[4] = {operands[0], operands[1], operands[2],
+                                              std::vector<std::byte>(bytes)};
+          combine(places[over].data(), places[0].data(), places[1].data(), places[2].data(), count);
+          ASSERT_EQ(places[over], expected) << NameOf(reduction) << " of " << NameOf(type) << ", "
+                                            << bytes << " bytes over operand " << over;
+        }
+      }
+    }
+  }
+}
+
 TEST(AverageTest, NeitherOverflowsNorLosesWhatIsSmall) {
   std::vector<Float16> values = {ToFloat16(60000), ToFloat16(0x1p-24f)};
   std::vector<float> wide(2);

@@ -40,8 +40,9 @@ SumSchedule ScheduleFor(const Ownership& ownership, SumOrder order, int rank, bo
 // Two ranks with a sum each, of which the one that arrives is combined at once.
 bool IsExchange(const SumSchedule& schedule) {
   if (schedule.steps.size() != 1) return false;
-  const SumStep::Kind kind = schedule.steps.front().kind;
-  return kind == SumStep::Kind::kCombineLeft || kind == SumStep::Kind::kCombineRight;
+  const SumStep& step = schedule.steps.front();
+  using Kind = SumStep::Kind;
+  return (step.kind == Kind::kCombineLeft || step.kind == Kind::kCombineRight) && !step.outer;
 }
 
 }  // namespace
@@ -170,7 +171,7 @@ absl::Status DirectSum<T>::AddPiece(Context& run, Piece piece) {
   const auto operand = [&](const SumPlace& place) -> std::span<const T> {
     return place.kind == SumPlace::Kind::kOwn ? own(place) : target(place);
   };
-  for (const auto& [kind, peer, left, right, into] : plan_->schedule.steps) {
+  for (const auto& [kind, peer, left, right, into, outer] : plan_->schedule.steps) {
     const std::span<T> sum = target(into);
     if (kind == Kind::kReceive) {
       awaited_[number(into)] = run.transport.PostReceive(peer, std::as_writable_bytes(sum));
@@ -185,8 +186,14 @@ absl::Status DirectSum<T>::AddPiece(Context& run, Piece piece) {
     } else if constexpr (kCombines<T>) {
       const bool arrives_left = kind == Kind::kCombineLeft;
       const auto mine = std::as_bytes(operand(arrives_left ? right : left));
-      awaited_[number(into)] = run.transport.PostCombine(
-          peer, {Adding<T>(), mine, std::as_writable_bytes(sum), arrives_left});
+      Combining combining{Adding<T>(), mine, std::as_writable_bytes(sum), arrives_left};
+      if (outer) {
+        RM_RETURN_IF_ERROR(wait_for(*outer));
+        combining.outer = std::as_bytes(operand(*outer));
+      }
+      awaited_[number(into)] = run.transport.PostCombine(peer, combining);
+      // As after an addition, the steps to come may write over what was added.
+      if (outer) RM_RETURN_IF_ERROR(wait_for(into));
     }
   }
   return wait_for({});

@@ -59,9 +59,22 @@ class Scheduler {
       places_[left] = places_[right] = into;  // nothing of the right one is to come any more
     } else {
       const SumPlace into = PlaceFor(*places_[left], *places_[right], is_last);
-      Append({Kind::kAdd, -1, *places_[left], *places_[right], into});
+      if (!AddToLast(*places_[left], *places_[right], into))
+        Append({Kind::kAdd, -1, *places_[left], *places_[right], into});
       places_[left] = into;
     }
+  }
+
+  // Where one of two operands is what the last step combines, that step adds the other one, and the
+  // operand never reaches memory.
+  bool AddToLast(const SumPlace& left, const SumPlace& right, const SumPlace& into) {
+    if (schedule_.steps.empty()) return false;
+    SumStep& last = schedule_.steps.back();
+    const bool combines = last.kind == Kind::kCombineLeft || last.kind == Kind::kCombineRight;
+    if (!combines || last.outer || (last.into != left && last.into != right)) return false;
+    last.outer = last.into == left ? right : left;
+    last.into = into;
+    return true;
   }
 
   // Receives a source whose turn to be added has not come.

@@ -4,6 +4,7 @@
 #define RINGMASTER_RUNTIME_COLLECTIVES_ALGORITHMS_SUM_SCHEDULE_H_
 
 #include <compare>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -39,6 +40,7 @@ struct SumStep {
   SumPlace left;
   SumPlace right;
   SumPlace into;
+  std::optional<SumPlace> outer{};  // of a combination: added to its sum as that is made
 };
 
 struct SumSchedule {

@@ -39,6 +39,11 @@ Drawn Draw(int shards, int world, std::mt19937& random) {
   return drawn;
 }
 
+// A sum of two has the same bits in either order, so it is written in one.
+std::string Sum(const std::string& a, const std::string& b) {
+  return a < b ? "(" + a + "+" + b + ")" : "(" + b + "+" + a + ")";
+}
+
 // Carries steps out on what the sums are of, written down: "(0+1)".
 class Player {
  public:
@@ -68,7 +73,8 @@ class Player {
           step.kind == StepKind::kCombineLeft ? Next(step.peer) : Of(step.left);
       const std::string right =
           step.kind == StepKind::kCombineRight ? Next(step.peer) : Of(step.right);
-      At(step.into) = "(" + left + "+" + right + ")";
+      const std::string sum = Sum(left, right);
+      At(step.into) = step.outer ? Sum(Of(*step.outer), sum) : sum;
     }
   }
 
@@ -101,7 +107,7 @@ std::string Planned(const Drawn& drawn) {
   if (drawn.plan.empty()) return sums[0];
   for (const auto& [into, from] : drawn.plan)
     sums[static_cast<size_t>(into)] =
-        "(" + sums[static_cast<size_t>(into)] + "+" + sums[static_cast<size_t>(from)] + ")";
+        Sum(sums[static_cast<size_t>(into)], sums[static_cast<size_t>(from)]);
   return sums[static_cast<size_t>(drawn.plan.back().into)];
 }
 
@@ -144,6 +150,26 @@ TEST(SumScheduleTest, KeepsOneMessageOfFourAlignedRanks) {
                             [](const SumStep& step) { return step.kind == StepKind::kReceive; }),
               1);
   }
+}
+
+TEST(SumScheduleTest, AddsBothPairsOfFourAlignedRanksAsTheLastMessageArrives) {
+  const Drawn drawn = Aligned();
+  for (int me = 0; me < 4; ++me) {
+    const SumSchedule schedule = ScheduleOf(drawn.sources, drawn.plan, me, true);
+    ASSERT_EQ(schedule.steps.size(), 3u);  // a message each
+    EXPECT_TRUE(schedule.steps.back().outer.has_value());
+    EXPECT_EQ(schedule.steps.back().into, SumPlace());
+  }
+}
+
+// What one rank has on both sides of the other's vector is more than the two swap.
+TEST(SumScheduleTest, AddsTheOwnVectorsAroundAMessageInOneStep) {
+  Drawn drawn;
+  drawn.sources = {{0, 0}, {0, 1}, {1, 0}};
+  drawn.plan = {{0, 2}, {0, 1}};
+  const SumSchedule schedule = ScheduleOf(drawn.sources, drawn.plan, 0, true);
+  ASSERT_EQ(schedule.steps.size(), 1u);
+  EXPECT_EQ(schedule.steps[0].outer, (SumPlace{PlaceKind::kOwn, 1}));
 }
 
 TEST(SumScheduleTest, NeedsNoMemoryBetweenTwoRanks) {

@@ -22,6 +22,7 @@ class Arrival {
       : into_(combining.into.data()),
         size_(combining.into.size()),
         mine_(combining.mine.data()),
+        outer_(combining.outer.data()),
         combiner_(combining.combiner),
         arrived_is_left_(combining.arrived_is_left),
         combines_(true) {}
@@ -42,6 +43,7 @@ class Arrival {
   std::byte* into_ = nullptr;
   size_t size_ = 0;
   const std::byte* mine_ = nullptr;
+  const std::byte* outer_ = nullptr;
   Combiner combiner_;
   bool arrived_is_left_ = false;
   bool combines_ = false;

@@ -48,6 +48,8 @@ struct Combining {
   std::span<const std::byte> mine;  // whole elements, as long as the message
   std::span<std::byte> into;        // as long; the memory of `mine`, or without overlap
   bool arrived_is_left = false;     // which operand the message is: it decides between -0 and 0
+  // As long, or nothing: what the two are combined with in turn, it on the left. May be `into`.
+  std::span<const std::byte> outer{};
 };
 
 // Whom an operation is among, and on whose behalf.

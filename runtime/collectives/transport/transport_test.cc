@@ -26,6 +26,30 @@ Operation Named(const char* name) {
   return operation;
 }
 
+// In pieces, and over what is combined with last.
+TEST_P(TransportTest, AMessageIsCombinedWithTwoArraysAtOnce) {
+  Group group(2, GetParam());
+  group.Run([&](Communicator& comm) {
+    const std::vector<float> theirs(100'001, 1e-8f);
+    const std::vector<float> mine(theirs.size(), 1.0f);
+    std::vector<float> sum(theirs.size(), -1.0f);
+    const absl::Status status = comm.Run(Named("three"), [&](Transport& transport) {
+      if (comm.rank() == 0) {
+        transport.PostSend(1, std::as_bytes(std::span(theirs)));
+        return transport.Finish();
+      }
+      return transport.Wait(
+          transport.PostCombine(0, {.combiner = {Reduction::kSum, ElementType::kF32},
+                                    .mine = std::as_bytes(std::span(mine)),
+                                    .into = std::as_writable_bytes(std::span(sum)),
+                                    .outer = std::as_bytes(std::span(sum))}));
+    });
+    EXPECT_TRUE(status.ok()) << status;
+    if (comm.rank() == 0) return;
+    EXPECT_EQ(sum, std::vector<float>(sum.size(), 0.0f));  // -1 + (1 + 1e-8)
+  });
+}
+
 TEST_P(TransportTest, BytesMayChangeOnceTrySendsSaysThatTheyAreSent) {
   constexpr size_t kLittle = 10'000;
   Group group(2, GetParam());

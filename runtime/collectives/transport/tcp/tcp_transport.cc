@@ -216,7 +216,10 @@ Receipt TcpTransport::PostReceive(int rank, std::span<std::byte> bytes) {
 Receipt TcpTransport::PostCombine(int rank, const Combining& combining) {
   RM_CHECK(rank >= 0 && rank < world() && rank != membership_.rank && peer(rank).takes_part,
            "a receive from nobody");
-  RM_CHECK(combining.mine.size() == combining.into.size(), "combined into another length");
+  const size_t size = combining.into.size();
+  RM_CHECK(combining.mine.size() == size, "combined into another length");
+  RM_CHECK(combining.outer.empty() || combining.outer.size() == size,
+           "combined with another length");
   if (peer(rank).link.path() == Path::kUnsettled) Connect(rank);
   if (waits_long_) TellWaiting(rank);
   return {rank, peer(rank).link.PostReceive(combining)};
