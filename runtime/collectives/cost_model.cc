@@ -18,8 +18,8 @@ constexpr size_t kPage = 4096;
 // two, by which sizes are chosen for): a result that goes through memory twice costs more there.
 constexpr double kTurnBytes = 1024 * 1024;
 
-// Arrays up to this are passed on from one level of a schedule to the next in the processors'
-// caches; longer ones go to memory and come back.
+// Arrays up to this (of the powers of two, by which sizes are chosen for) are passed on from one
+// level of a schedule to the next in the processors' caches; longer ones go to memory and back.
 constexpr double kCachedBytes = 16 * 1024 * 1024;
 
 // Numbers of one question, and what all formulas share.
@@ -50,8 +50,8 @@ struct Costs {
   LinkCost Worst() const { return spans_nodes() ? model.between : model.within; }
 
   double Combined(double count) const { return count * model.gamma; }
-  // The same where all of it is combined before any of it is passed on.
-  double CombinedApart(double count) const {
+  // The same where the whole is combined before any of it is passed on.
+  double CombinedWhole(double count) const {
     return Combined(count) * (bytes > kCachedBytes ? 3 : 1);
   }
 };
@@ -63,13 +63,13 @@ double Message(const LinkCost& link, double bytes) {
 // Ranks beyond a power of two lend their values to a neighbour and get the result back.
 double Fold(const Costs& c) {
   if (c.is_power()) return 0;
-  return 2 * Message(c.At(1), c.bytes) + c.Combined(c.bytes);
+  return 2 * Message(c.At(1), c.bytes) + c.CombinedWhole(c.bytes);
 }
 
 double Doubling(const Costs& c) {
   double time = Fold(c);
   for (int step = 0; step < c.floor_levels(); ++step)
-    time += Message(c.At(1 << step), c.bytes) + c.Combined(c.bytes);
+    time += Message(c.At(1 << step), c.bytes) + c.CombinedWhole(c.bytes);
   return time;
 }
 
@@ -79,7 +79,7 @@ double HalvingDoubling(const Costs& c) {
   double part = c.bytes;
   for (int step = 0; step < c.floor_levels(); ++step) {
     part /= 2;
-    time += 2 * Message(c.At(1 << step), part) + c.CombinedApart(part);
+    time += 2 * Message(c.At(1 << step), part) + c.CombinedWhole(part);
   }
   return time;
 }
@@ -280,7 +280,7 @@ double OrderedHalving(const Costs& c) {
     const LinkCost link = c.At(left);
     const int messages = (left + right - 1) / right;
     const double added = c.bytes / ranks, out = c.bytes / right - added;
-    time += 2 * (Message(link, out) + (messages - 1) * link.overhead) + c.CombinedApart(added);
+    time += 2 * (Message(link, out) + (messages - 1) * link.overhead) + c.CombinedWhole(added);
     ranks = left;
   }
   return time;
@@ -322,8 +322,8 @@ size_t TwoLevelChunkBytes(int nodes, int per_node, size_t segment_bytes) {
 
 size_t DirectPieceBytes(const CostModel& model, Shape shape, size_t segment_bytes) {
   if (shape.nodes > 1 || model.within.again == 1) return segment_bytes;
-  const auto others = static_cast<size_t>(std::max(2, shape.world - 1));
-  const size_t share = segment_bytes / others / kPage * kPage;
+  const auto at_once = static_cast<size_t>(std::max(2, shape.world - 1));
+  const size_t share = segment_bytes / at_once / kPage * kPage;
   return std::min(segment_bytes, std::max(kLeastDirectPiece, share));
 }
 

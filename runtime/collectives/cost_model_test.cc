@@ -73,7 +73,8 @@ TEST(CostModelTest, PiecesOfTheDirectWayAreASegmentTogetherWhereRanksShareMemory
   EXPECT_EQ(DirectPieceBytes(model, {64, 1}, 1024), 1024U) << "nor more than a segment";
   EXPECT_EQ(DirectPieceBytes(model, {4, 2}, kSegment), kSegment) << "several nodes";
   model.within.again = 1;
-  EXPECT_EQ(DirectPieceBytes(model, {4, 1}, kSegment), kSegment) << "no memory is shared";
+  for (const Shape shape : {Shape{2, 1}, Shape{4, 1}})
+    EXPECT_EQ(DirectPieceBytes(model, shape, kSegment), kSegment) << "no memory is shared";
 }
 
 TEST(SelectorTest, TwoRanksThatFallOutOfStepExchangeEverythingAtOnceBelowTwoMegabytes) {
@@ -98,6 +99,33 @@ TEST(SelectorTest, TwoRanksThatFallOutOfStepExchangeEverythingAtOnceBelowTwoMega
   }
 }
 
+TEST(CostModelTest, AnOrderedSumCopiesWhatWaitsForItsTurn) {
+  const CostModel model;
+  constexpr size_t kBytes = 1 << 20;
+  const auto kept = [&](Algorithm algorithm, Shape shape) {
+    return Predict(model, OperationKind::kOrderedSum, algorithm, kBytes, shape, kSegmentBytes) -
+           Predict(model, OperationKind::kAllreduce, algorithm, kBytes, shape, kSegmentBytes);
+  };
+  const double copied = kBytes * model.gamma;
+  EXPECT_NEAR(kept(Algorithm::kDirect, {2, 1}), 0, 1e-12);
+  EXPECT_NEAR(kept(Algorithm::kDirect, {4, 1}), copied / 4, 1e-12) << "one part";
+  EXPECT_NEAR(kept(Algorithm::kOneShot, {4, 1}), copied, 1e-12) << "one rank's everything";
+  EXPECT_NEAR(kept(Algorithm::kDirect, {8, 1}), 3 * copied / 8, 1e-12) << "three parts";
+  EXPECT_NEAR(kept(Algorithm::kDirect, {4, 4}), 0, 1e-12) << "while others are on their way";
+}
+
+TEST(CostModelTest, HalvesThatFitIntoNoCacheAreCombinedByWayOfMemory) {
+  CostModel model;
+  model.between.beta = 0;
+  const auto combining = [&](size_t bytes) {
+    const double all = Predict(model, OperationKind::kAllreduce, Algorithm::kHalvingDoubling, bytes,
+                               {4, 4}, kSegmentBytes);
+    return (all - 4 * model.between.alpha) / (static_cast<double>(bytes) * 3 / 4 * model.gamma);
+  };
+  EXPECT_NEAR(combining(16 << 20), 1, 1e-6);
+  EXPECT_NEAR(combining(32 << 20), 3, 1e-6);
+}
+
 TEST(SelectorTest, FourRanksOfANodeAddByHalvesWhatFitsIntoCachesWhereTheyShareNoMemory) {
   CostModel model;
   model.within = model.between = {15e-6, 4e-6, 0.4e-9};
@@ -110,8 +138,8 @@ TEST(SelectorTest, FourRanksOfANodeAddByHalvesWhatFitsIntoCachesWhereTheyShareNo
   model.within.again = 1;
   EXPECT_EQ(chosen(one_node, 1 << 20), Algorithm::kDirect) << "fewer messages after one another";
   EXPECT_EQ(chosen(one_node, 4 << 20), Algorithm::kHalvingDoubling) << "nothing waits for its turn";
-  EXPECT_EQ(chosen(one_node, 16 << 20), Algorithm::kHalvingDoubling);
-  EXPECT_EQ(chosen(one_node, 64 << 20), Algorithm::kDirect) << "no half goes to memory and back";
+  EXPECT_EQ(chosen(one_node, (32 << 20) - 4), Algorithm::kHalvingDoubling);
+  EXPECT_EQ(chosen(one_node, 32 << 20), Algorithm::kDirect) << "no half goes to memory and back";
   EXPECT_EQ(chosen(NodeMap::Apart(4), 4 << 20), Algorithm::kDirect) << "the network hides it";
   model.within.again = CostModel::kReadAgain;
   EXPECT_EQ(chosen(one_node, 4 << 20), Algorithm::kDirect) << "memory is shared";

@@ -26,7 +26,7 @@ struct SumPlace {
   auto operator<=>(const SumPlace&) const = default;
 };
 
-// One step; each may need the sums of those before.
+// One step; each may need the sums of those before, and may write over what one with `outer` reads.
 struct SumStep {
   enum class Kind {
     kCopy,         // into = left

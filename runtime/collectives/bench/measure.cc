@@ -73,8 +73,8 @@ double Median(std::vector<double> values) {
   return *middle;
 }
 
-// Together they take `turns` turns each, which share the point's calls. A turn that follows another
-// one's begins with a call that does not count: it finds the caches as that has left them.
+// Together they take `turns` turns each, which share the point's calls. Of several, each turn
+// begins with a call that does not count: it finds the caches as another one's turn has left them.
 absl::Status MeasureInTurns(Communicator& communicator, std::span<Measured> all,
                             const Options& options, const Point& point, int turns) {
   for (Measured& one : all)

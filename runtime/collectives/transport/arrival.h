@@ -22,7 +22,7 @@ class Arrival {
       : into_(combining.into.data()),
         size_(combining.into.size()),
         mine_(combining.mine.data()),
-        outer_(combining.outer.data()),
+        outer_(combining.outer.empty() ? nullptr : combining.outer.data()),
         combiner_(combining.combiner),
         arrived_is_left_(combining.arrived_is_left),
         combines_(true) {}

@@ -48,7 +48,7 @@ struct Combining {
   std::span<const std::byte> mine;  // whole elements, as long as the message
   std::span<std::byte> into;        // as long; the memory of `mine`, or without overlap
   bool arrived_is_left = false;     // which operand the message is: it decides between -0 and 0
-  // As long, or nothing: what the two are combined with in turn, it on the left. May be `into`.
+  // As long, or nothing: what both are combined with then, on the left. `into`, or no overlap.
   std::span<const std::byte> outer{};
 };
 
@@ -121,7 +121,7 @@ class Transport {
 
   // The same, with the message combined into place as it arrives: straight from where the transport
   // has it, without a copy. Its parts are combined in any order and at any time until the receive
-  // is complete; `mine` must stay as it is until then.
+  // is complete; `mine` and `outer` must stay as they are until then.
   virtual Receipt PostCombine(int peer, const Combining& combining) = 0;
 
   // Blocks until that receive is complete.
