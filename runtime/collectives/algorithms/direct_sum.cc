@@ -39,10 +39,8 @@ SumSchedule ScheduleFor(const Ownership& ownership, SumOrder order, int rank, bo
 
 // Two ranks with a sum each, of which the one that arrives is combined at once.
 bool IsExchange(const SumSchedule& schedule) {
-  if (schedule.steps.size() != 1) return false;
-  const SumStep& step = schedule.steps.front();
-  using Kind = SumStep::Kind;
-  return (step.kind == Kind::kCombineLeft || step.kind == Kind::kCombineRight) && !step.outer;
+  return schedule.steps.size() == 1 && schedule.steps.front().combines() &&
+         !schedule.steps.front().outer;
 }
 
 }  // namespace
@@ -148,55 +146,73 @@ template <typename T>
 absl::Status DirectSum<T>::AddPiece(Context& run, Piece piece) {
   RM_RETURN_IF_ERROR(Agree(run));
   const Phase phase("add slice");
-  const std::span<T> result = run.out.subspan(piece.offset, piece.count);
-  const auto own = [&](const SumPlace& place) {
-    return run.mine.sums[static_cast<size_t>(place.index)].subspan(piece.offset, piece.count);
-  };
-  using Kind = SumStep::Kind;
   PrepareScratch(piece.count);
   awaited_.assign(1 + scratch_.size(), std::nullopt);
-  const auto number = [](const SumPlace& place) {
-    return place.kind == SumPlace::Kind::kResult ? 0 : 1 + static_cast<size_t>(place.index);
-  };
-  const auto wait_for = [&](const SumPlace& place) -> absl::Status {
-    if (place.kind == SumPlace::Kind::kOwn) return absl::OkStatus();
-    const auto receipt = std::exchange(awaited_[number(place)], std::nullopt);
-    return receipt ? run.transport.Wait(*receipt) : absl::OkStatus();
-  };
-  const auto target = [&](const SumPlace& place) {
-    return place.kind == SumPlace::Kind::kResult
-               ? result
-               : std::span(scratch_[static_cast<size_t>(place.index)].get(), piece.count);
-  };
-  const auto operand = [&](const SumPlace& place) -> std::span<const T> {
-    return place.kind == SumPlace::Kind::kOwn ? own(place) : target(place);
-  };
-  for (const auto& [kind, peer, left, right, into, outer] : plan_->schedule.steps) {
-    const std::span<T> sum = target(into);
-    if (kind == Kind::kReceive) {
-      awaited_[number(into)] = run.transport.PostReceive(peer, std::as_writable_bytes(sum));
-      continue;
-    }
-    if (kind != Kind::kCombineLeft) RM_RETURN_IF_ERROR(wait_for(left));
-    if (kind == Kind::kAdd || kind == Kind::kCombineLeft) RM_RETURN_IF_ERROR(wait_for(right));
-    if (kind == Kind::kCopy) {
-      std::ranges::copy(operand(left), sum.begin());
-    } else if (kind == Kind::kAdd) {
-      Add(sum.data(), operand(left).data(), operand(right).data(), piece.count);
-    } else if constexpr (kCombines<T>) {
-      const bool arrives_left = kind == Kind::kCombineLeft;
-      const auto mine = std::as_bytes(operand(arrives_left ? right : left));
-      Combining combining{Adding<T>(), mine, std::as_writable_bytes(sum), arrives_left};
-      if (outer) {
-        RM_RETURN_IF_ERROR(wait_for(*outer));
-        combining.outer = std::as_bytes(operand(*outer));
-      }
-      awaited_[number(into)] = run.transport.PostCombine(peer, combining);
-      // As after an addition, the steps to come may write over what was added.
-      if (outer) RM_RETURN_IF_ERROR(wait_for(into));
-    }
+  for (const SumStep& step : plan_->schedule.steps) RM_RETURN_IF_ERROR(Take(run, piece, step));
+  return WaitFor(run, {});
+}
+
+template <typename T>
+absl::Status DirectSum<T>::Take(Context& run, Piece piece, const SumStep& step) {
+  using Kind = SumStep::Kind;
+  const std::span<T> into = TargetOf(run, piece, step.into);
+  if (step.kind == Kind::kReceive) {
+    ReceiptOf(step.into) = run.transport.PostReceive(step.peer, std::as_writable_bytes(into));
+    return absl::OkStatus();
   }
-  return wait_for({});
+  if (step.kind != Kind::kCombineLeft) RM_RETURN_IF_ERROR(WaitFor(run, step.left));
+  if (step.kind == Kind::kAdd || step.kind == Kind::kCombineLeft)
+    RM_RETURN_IF_ERROR(WaitFor(run, step.right));
+  if (step.kind == Kind::kCopy) {
+    std::ranges::copy(OperandOf(run, piece, step.left), into.begin());
+  } else if (step.kind == Kind::kAdd) {
+    Add(into.data(), OperandOf(run, piece, step.left).data(),
+        OperandOf(run, piece, step.right).data(), piece.count);
+  } else if constexpr (kCombines<T>) {
+    return CombineArriving(run, piece, step);
+  }
+  return absl::OkStatus();
+}
+
+template <typename T>
+absl::Status DirectSum<T>::CombineArriving(Context& run, Piece piece,
+                                           const SumStep& step) requires kCombines<T> {
+  const bool arrives_left = step.kind == SumStep::Kind::kCombineLeft;
+  const auto mine = std::as_bytes(OperandOf(run, piece, arrives_left ? step.right : step.left));
+  const auto into = std::as_writable_bytes(TargetOf(run, piece, step.into));
+  Combining combining{Adding<T>(), mine, into, arrives_left};
+  if (!step.outer) {
+    ReceiptOf(step.into) = run.transport.PostCombine(step.peer, combining);
+    return absl::OkStatus();
+  }
+  RM_RETURN_IF_ERROR(WaitFor(run, *step.outer));
+  combining.outer = std::as_bytes(OperandOf(run, piece, *step.outer));
+  // As after an addition, the steps to come may write over what was added.
+  return run.transport.Wait(run.transport.PostCombine(step.peer, combining));
+}
+
+template <typename T>
+std::span<T> DirectSum<T>::TargetOf(const Context& run, Piece piece, const SumPlace& place) {
+  if (place.kind == SumPlace::Kind::kResult) return run.out.subspan(piece.offset, piece.count);
+  return {scratch_[static_cast<size_t>(place.index)].get(), piece.count};
+}
+
+template <typename T>
+std::span<const T> DirectSum<T>::OperandOf(const Context& run, Piece piece, const SumPlace& place) {
+  if (place.kind != SumPlace::Kind::kOwn) return TargetOf(run, piece, place);
+  return run.mine.sums[static_cast<size_t>(place.index)].subspan(piece.offset, piece.count);
+}
+
+template <typename T>
+std::optional<Receipt>& DirectSum<T>::ReceiptOf(const SumPlace& place) {
+  return awaited_[place.kind == SumPlace::Kind::kResult ? 0 : 1 + static_cast<size_t>(place.index)];
+}
+
+template <typename T>
+absl::Status DirectSum<T>::WaitFor(Context& run, const SumPlace& place) {
+  if (place.kind == SumPlace::Kind::kOwn) return absl::OkStatus();
+  const auto receipt = std::exchange(ReceiptOf(place), std::nullopt);
+  return receipt ? run.transport.Wait(*receipt) : absl::OkStatus();
 }
 
 template class DirectSum<float>;

@@ -64,7 +64,16 @@ class DirectSum {
   void Send(Context& run, int to, Piece piece);
   void TellOwnership(Context& run);
   absl::Status Agree(Context& run);
+  // Adds a piece of what all bring, by the schedule's steps, each of which may leave a message on
+  // its way: whoever needs what it becomes waits for that.
   absl::Status AddPiece(Context& run, Piece piece);
+  absl::Status Take(Context& run, Piece piece, const SumStep& step);
+  absl::Status CombineArriving(Context& run, Piece piece,
+                               const SumStep& step) requires kCombines<T>;
+  std::span<T> TargetOf(const Context& run, Piece piece, const SumPlace& place);
+  std::span<const T> OperandOf(const Context& run, Piece piece, const SumPlace& place);
+  std::optional<Receipt>& ReceiptOf(const SumPlace& place);  // of what is on its way there
+  absl::Status WaitFor(Context& run, const SumPlace& place);
 
   // Makes room for the sums on their way of a piece of so many elements.
   void PrepareScratch(size_t elements);

@@ -70,8 +70,7 @@ class Scheduler {
   bool AddToLast(const SumPlace& left, const SumPlace& right, const SumPlace& into) {
     if (schedule_.steps.empty()) return false;
     SumStep& last = schedule_.steps.back();
-    const bool combines = last.kind == Kind::kCombineLeft || last.kind == Kind::kCombineRight;
-    if (!combines || last.outer || (last.into != left && last.into != right)) return false;
+    if (!last.combines() || last.outer || (last.into != left && last.into != right)) return false;
     last.outer = last.into == left ? right : left;
     last.into = into;
     return true;

@@ -41,6 +41,8 @@ struct SumStep {
   SumPlace right;
   SumPlace into;
   std::optional<SumPlace> outer{};  // of a combination: added to its sum as that is made
+
+  bool combines() const { return kind == Kind::kCombineLeft || kind == Kind::kCombineRight; }
 };
 
 struct SumSchedule {

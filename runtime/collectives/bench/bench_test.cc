@@ -278,6 +278,27 @@ TEST(BenchProgramTest, MeasuresTwoOperationsInTurns) {
               ContainsRegex(R"("out_of_place":null,"in_place":\{.*"beside":\{"op":"barrier")"));
 }
 
+TEST(MeasureTest, CallsTwoOperationsInNineTurnsEachAfterACallThatDoesNotCount) {
+  testing::Group group(2);
+  group.Run([](Communicator& comm) {
+    Options options;
+    options.op = "ordered-sum";
+    options.beside = "allreduce";
+    options.warmup = 5;
+    uint64_t before = 0;
+    // One that is checked, then the warm-up, then the turns.
+    for (const auto& [iterations, expected] : {std::pair<int, uint64_t>{20, 1 + 5 + 9 * (1 + 2)},
+                                               std::pair<int, uint64_t>{3, 1 + 3 + 9 * (1 + 1)}}) {
+      const auto row = Measure(comm, options, Point{.bytes = 1024, .iterations = iterations});
+      ASSERT_TRUE(row.ok()) << row.status();
+      const CommunicatorStats stats = comm.stats();
+      EXPECT_EQ(stats.of(OperationKind::kOrderedSum).calls, before + expected);
+      EXPECT_EQ(stats.of(OperationKind::kAllreduce).calls, before + expected);
+      before += expected;
+    }
+  });
+}
+
 // No machine has so many GPUs.
 TEST(BenchProgramTest, SaysOnceWhatNcclLacks) {
   const Ended run = RunProgram("--transport nccl --ranks 64", "NCCL_MULTI_RANK_GPU_ENABLE=0");
