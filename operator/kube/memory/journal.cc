@@ -21,7 +21,8 @@ namespace {
 constexpr std::string_view kBeforeChecksum = "{\"crc32\":\"";
 constexpr std::string_view kAfterChecksum = "\",\"write\":";
 constexpr std::size_t kChecksumDigits = 8;
-constexpr std::size_t kHeader = kBeforeChecksum.size() + kChecksumDigits + kAfterChecksum.size();
+constexpr std::size_t kChecksumEnd = kBeforeChecksum.size() + kChecksumDigits;
+constexpr std::size_t kHeader = kChecksumEnd + kAfterChecksum.size();
 
 constexpr std::array<std::uint32_t, 256> MakeCrcTable() {
   std::array<std::uint32_t, 256> table{};
@@ -49,8 +50,9 @@ std::string EncodeLine(const Json& write) {
 
 // Takes the newline off already. Sets `why` when the line is not whole.
 std::optional<Json> DecodeLine(std::string_view line, std::string& why) {
-  if (line.size() < kHeader + 1 || line.substr(0, kBeforeChecksum.size()) != kBeforeChecksum ||
-      line.back() != '}') {
+  // Also what the checksum does not cover is compared byte by byte: any changed bit is damage.
+  if (line.size() < kHeader + 1 || !line.starts_with(kBeforeChecksum) ||
+      !line.substr(kChecksumEnd).starts_with(kAfterChecksum) || line.back() != '}') {
     why = "it is not a whole record";
     return std::nullopt;
   }

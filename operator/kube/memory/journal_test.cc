@@ -99,6 +99,23 @@ TEST_F(JournalTest, DamageBeforeTheLastLineIsRefusedWithItsLine) {
   EXPECT_EQ(Content(), content);
 }
 
+TEST_F(JournalTest, AnyFlippedBitBeforeTheLastLinesIsRefused) {
+  WriteLines(4);
+  const std::string whole = Content();
+  // Without the newline between the last two lines they are one, and dropped as torn: so stop
+  // there.
+  const std::size_t end = whole.rfind('\n', whole.rfind('\n', whole.size() - 2) - 1) + 1;
+  for (std::size_t at = 0; at < end; ++at) {
+    for (int bit = 0; bit < 8; ++bit) {
+      std::string content = whole;
+      content[at] = static_cast<char>(content[at] ^ (1 << bit));
+      SetContent(content);
+      EXPECT_EQ(Open().status().code(), absl::StatusCode::kDataLoss)
+          << "byte " << at << ", bit " << bit << ": " << content;
+    }
+  }
+}
+
 TEST_F(JournalTest, RewriteReplacesTheContentAndAppendingGoesOn) {
   {
     auto journal = *Open();
