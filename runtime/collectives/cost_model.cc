@@ -322,8 +322,9 @@ size_t TwoLevelChunkBytes(int nodes, int per_node, size_t segment_bytes) {
 
 size_t DirectPieceBytes(const CostModel& model, Shape shape, size_t segment_bytes) {
   if (shape.nodes > 1 || model.within.again == 1) return segment_bytes;
-  const auto at_once = static_cast<size_t>(std::max(2, shape.world - 1));
-  const size_t share = segment_bytes / at_once / kPage * kPage;
+  const size_t piece = shape.world <= 2 ? segment_bytes / 4 * 3
+                                        : segment_bytes / static_cast<size_t>(shape.world - 1);
+  const size_t share = piece / kPage * kPage;
   return std::min(segment_bytes, std::max(kLeastDirectPiece, share));
 }
 

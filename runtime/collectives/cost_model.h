@@ -80,8 +80,8 @@ size_t TwoLevelChunkBytes(int nodes, int per_node, size_t segment_bytes);
 
 // The bytes of a piece that goes straight to the rank which combines it: a segment. Of ranks that
 // share memory a piece for each of the others is a segment together, in whole pages and at least
-// 16 KB each, so that the rings between ranks hold what is sent ahead; of two half a segment, which
-// with what comes of it stays in a processor's own cache.
+// 16 KB each, so that the rings between ranks hold what is sent ahead; of two three quarters of a
+// segment, which with what comes of it stays in a processor's own cache.
 size_t DirectPieceBytes(const CostModel& model, Shape shape, size_t segment_bytes);
 
 // The bytes of a piece that flows down or up a tree: small enough that the levels work at once.

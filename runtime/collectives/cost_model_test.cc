@@ -67,7 +67,8 @@ TEST(CostModelTest, TheDirectWayOfRanksThatShareMemoryWritesResultsOnce) {
 TEST(CostModelTest, PiecesOfTheDirectWayAreASegmentTogetherWhereRanksShareMemory) {
   CostModel model;
   constexpr size_t kSegment = 256 * 1024;
-  EXPECT_EQ(DirectPieceBytes(model, {2, 1}, kSegment), kSegment / 2);
+  EXPECT_EQ(DirectPieceBytes(model, {2, 1}, kSegment), kSegment / 4 * 3);
+  EXPECT_EQ(DirectPieceBytes(model, {1, 1}, kSegment), kSegment / 4 * 3) << "one has no others";
   EXPECT_EQ(DirectPieceBytes(model, {4, 1}, kSegment), size_t{84} * 1024);
   EXPECT_EQ(DirectPieceBytes(model, {64, 1}, kSegment), size_t{16} * 1024) << "no less";
   EXPECT_EQ(DirectPieceBytes(model, {64, 1}, 1024), 1024U) << "nor more than a segment";
