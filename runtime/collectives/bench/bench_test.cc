@@ -30,6 +30,7 @@ using ::testing::AnyOf;
 using ::testing::ContainsRegex;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 MATCHER_P2(IsPoint, bytes, iterations, "") {
@@ -88,6 +89,20 @@ TEST(BenchReportTest, CountsBandwidthAsNcclTestsDo) {
                             "+0.75 +3\n"));
   EXPECT_THAT(Footer(options, {row}), HasSubstr("# Out of bounds values : 3 FAILED\n"
                                                 "# Avg bus bandwidth    : 1.125\n"));
+}
+
+TEST(BenchReportTest, NamesWhatWasMeasuredWhileTheProcessorsWereSlower) {
+  Row small;
+  small.bytes = 4;
+  small.out_of_place = Timing{.seconds = 1e-6, .step_ns = 1.0};
+  small.in_place = Timing{.seconds = 1e-6, .step_ns = 1.05};
+  Row large;
+  large.bytes = 1024;
+  large.out_of_place = Timing{.seconds = 1e-6, .step_ns = 2.0};
+  large.in_place = Timing{.seconds = 1e-6, .step_ns = 1.5};
+  EXPECT_THAT(Footer({}, {small, large}),
+              HasSubstr("# Slower processors    : 1024 out-of-place 2.0x, 1024 in-place 1.5x\n"));
+  EXPECT_THAT(Footer({}, {small}), Not(HasSubstr("Slower")));
 }
 
 TEST(BenchReportTest, KnowsWhatTheLinksCarryForEachOperation) {
@@ -245,7 +260,7 @@ TEST(BenchProgramTest, PrintsJson) {
   EXPECT_EQ(run.code, 0) << run.output;
   EXPECT_EQ(run.output.front(), '{');
   EXPECT_THAT(run.output, HasSubstr(R"("size":1024,"count":256,"type":"float","redop":"sum")"));
-  EXPECT_THAT(run.output, HasSubstr(R"("wrong":0)"));
+  EXPECT_THAT(run.output, ContainsRegex(R"("wrong":0,"step_ns":[0-9.]*[1-9])"));
 }
 
 TEST(BenchProgramTest, MeasuresEncryptedConnections) {
@@ -297,6 +312,19 @@ TEST(MeasureTest, CallsTwoOperationsInNineTurnsEachAfterACallThatDoesNotCount) {
       before += expected;
     }
   });
+}
+
+TEST(MeasureTest, GivesEveryRankTheStepOfTheSlowestProcessor) {
+  testing::Group group(2);
+  double steps[2] = {};
+  group.Run([&](Communicator& comm) {
+    const auto row = Measure(comm, Options{}, Point{.bytes = 1024, .iterations = 3});
+    ASSERT_TRUE(row.ok()) << row.status();
+    EXPECT_GT(row->out_of_place->step_ns, 0);
+    steps[comm.rank()] = row->in_place->step_ns;
+  });
+  EXPECT_GT(steps[0], 0);
+  EXPECT_EQ(steps[0], steps[1]);
 }
 
 // No machine has so many GPUs.

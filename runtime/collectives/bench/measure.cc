@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/collectives/bench/processor_clock.h"
 #include "runtime/collectives/bench/workload.h"
 
 namespace ringmaster::collectives::bench {
@@ -21,7 +22,8 @@ using std::chrono::steady_clock;
 // Of two operations that are measured beside one another, each of a call at least.
 constexpr int kTurns = 9;
 
-// Puts all ranks' figures together: the mean of the times, the sum of the errors.
+// Puts all ranks' figures together: the mean of the times, the sum of the errors, the slowest
+// processor.
 absl::Status Combine(Communicator& communicator, Timing* timing) {
   RM_ASSIGN_OR_RETURN(const std::vector<std::string> all,
                       communicator.AllgatherBytes(std::as_bytes(std::span(timing, 1)), "figures"));
@@ -32,6 +34,7 @@ absl::Status Combine(Communicator& communicator, Timing* timing) {
     std::memcpy(&one, theirs.data(), sizeof(one));
     sum.seconds += one.seconds / static_cast<double>(all.size());
     sum.wrong += one.wrong;
+    sum.step_ns = std::max(sum.step_ns, one.step_ns);
   }
   *timing = sum;
   return absl::OkStatus();
@@ -80,14 +83,19 @@ absl::Status MeasureInTurns(Communicator& communicator, std::span<Measured> all,
   for (Measured& one : all)
     RM_RETURN_IF_ERROR(Verify(&one, std::min(options.warmup, point.iterations)));
   const int calls = std::max(1, point.iterations / turns);
+  const double before = StepNanoseconds();
   for (int turn = 0; turn < turns; ++turn) {
     for (Measured& one : all) {
       if (all.size() > 1) RM_RETURN_IF_ERROR(Repeat(one, 1));
       RM_RETURN_IF_ERROR(TakeTurn(communicator, &one, calls));
     }
   }
+  // Another rank may need this one's processor for its last call.
+  RM_RETURN_IF_ERROR(communicator.Barrier("end"));
+  const double step_ns = std::max(before, StepNanoseconds());
   for (Measured& one : all) {
     one.timing.seconds = Median(one.turns);
+    one.timing.step_ns = step_ns;
     RM_RETURN_IF_ERROR(Combine(communicator, &one.timing));
   }
   return absl::OkStatus();

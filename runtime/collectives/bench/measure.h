@@ -13,8 +13,9 @@ namespace ringmaster::collectives::bench {
 // calls of each after `warmup` others, or as many if that is less. Beside another operation both
 // are called in turns, out of place where they can be, each turn of a call at least after one that
 // does not count, and the median turn of each counts: what slows the machine for a while then slows
-// both. Every rank calls it with the same arguments and gets the same row. Blocks as the
-// communicator's operations do.
+// both. Before the first turn and after the last each rank looks how fast its processor is
+// (processor_clock.h). Every rank calls it with the same arguments and gets the same row. Blocks as
+// the communicator's operations do.
 absl::StatusOr<Row> Measure(Communicator& communicator, const Options& options, const Point& point);
 
 }  // namespace ringmaster::collectives::bench

@@ -1,6 +1,12 @@
 #include "runtime/collectives/bench/report.h"
 
+#include <algorithm>
+#include <limits>
+
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "runtime/collectives/bench/processor_clock.h"
 
 namespace ringmaster::collectives::bench {
 namespace {
@@ -64,8 +70,30 @@ std::string BesideJson(const Options& options, const Row& row) {
 std::string JsonOf(const Options& options, const Row& row, const std::optional<Timing>& timing) {
   if (!timing) return "null";
   const Bandwidth bandwidth = BandwidthOf(options, row, *timing);
-  return fmt::format(R"({{"time_us":{:.3f},"algbw":{:.6f},"busbw":{:.6f},"wrong":{}}})",
-                     timing->seconds * 1e6, bandwidth.algorithm, bandwidth.bus, timing->wrong);
+  return fmt::format(
+      R"({{"time_us":{:.3f},"algbw":{:.6f},"busbw":{:.6f},"wrong":{},"step_ns":{:.4f}}})",
+      timing->seconds * 1e6, bandwidth.algorithm, bandwidth.bus, timing->wrong, timing->step_ns);
+}
+
+// A line that names what was measured while the processors were slower than at their fastest in
+// this run, and by how much; none where nothing was.
+std::string SlowerClock(const std::vector<Row>& rows) {
+  double fastest = std::numeric_limits<double>::infinity();
+  for (const Row& row : rows) {
+    for (const auto& timing : {row.out_of_place, row.in_place})
+      if (timing) fastest = std::min(fastest, timing->step_ns);
+  }
+  std::vector<std::string> slower;
+  for (const Row& row : rows) {
+    const auto name = [&](const std::optional<Timing>& timing, const char* place) {
+      if (timing && timing->step_ns > kSameClock * fastest)
+        slower.push_back(fmt::format("{} {} {:.1f}x", row.bytes, place, timing->step_ns / fastest));
+    };
+    name(row.out_of_place, "out-of-place");
+    name(row.in_place, "in-place");
+  }
+  if (slower.empty()) return "";
+  return fmt::format("# Slower processors    : {}\n", fmt::join(slower, ", "));
 }
 
 }  // namespace
@@ -119,8 +147,9 @@ std::string Line(const Options& options, const Row& row) {
 
 std::string Footer(const Options& options, const std::vector<Row>& rows) {
   const uint64_t wrong = AllWrong(rows);
-  return fmt::format("# Out of bounds values : {} {}\n# Avg bus bandwidth    : {:.6g}\n#\n", wrong,
-                     wrong == 0 ? "OK" : "FAILED", AverageBus(options, rows));
+  return fmt::format("# Out of bounds values : {} {}\n# Avg bus bandwidth    : {:.6g}\n{}#\n",
+                     wrong, wrong == 0 ? "OK" : "FAILED", AverageBus(options, rows),
+                     SlowerClock(rows));
 }
 
 std::string Json(const Options& options, const std::vector<Row>& rows) {

@@ -15,6 +15,7 @@ namespace ringmaster::collectives::bench {
 struct Timing {
   double seconds = 0;  // of one call: the mean over the calls, and over the ranks
   uint64_t wrong = 0;  // elements, on all ranks, that were not what they had to be
+  double step_ns = 0;  // StepNanoseconds before the calls or after, where the slowest rank had more
 };
 
 struct Row {

@@ -30,6 +30,15 @@ class Failed(Wrong):
     """A program that failed or hung: of a peer, this algorithm is out."""
 
 
+class Sample(float):
+    """A time, or a part of one, and how long a step of arithmetic took meanwhile, in nanoseconds; None: that does not matter."""
+
+    def __new__(cls, value, step=None):
+        sample = super().__new__(cls, value)
+        sample.step = step
+        return sample
+
+
 class Contender:
     may_fail = True  # then it is out; no number of a run in which ours fails means anything
 
@@ -42,14 +51,14 @@ class Contender:
         return [size for size in wanted if size <= self.largest]
 
     def run(self, sizes):
-        """{bytes: microseconds}."""
+        """{bytes: Sample of microseconds}."""
         text = ",".join(f"{size}:{calls(size)}" for size in sizes)
         done = execute([*self.command, text], f"{self.peer}, {self.algorithm}", self.environment, self.patience)
         times = {}
         for row in self.rows(done):
             if row["wrong"] != 0:
                 raise Wrong(f"{self.peer}, {self.algorithm}: {row['wrong']} wrong values at {row['size']} bytes")
-            times[row["size"]] = row["time_us"]
+            times[row["size"]] = Sample(row["time_us"], row["step_ns"])
         if set(times) != set(sizes):
             raise Wrong(f"{self.peer}, {self.algorithm}: measured {sorted(times)}, not {sorted(sizes)}")
         return times
@@ -94,7 +103,7 @@ class Limits:
 
     def run(self, names):
         measured = json.loads(execute([PROGRAMS / "machine_limits", str(self.ranks)], "machine_limits"))
-        return {name: measured[name] for name in names}
+        return {name: Sample(measured[name]) for name in names}
 
 
 def line():
@@ -126,8 +135,8 @@ class OrderedSum(Ringmaster):
         super().__init__(ranks, transport, "chosen by itself", "--beside", "allreduce", *flags, operation="ordered-sum", name=SHARE[transport], patience=SUMS_PATIENCE)
 
     def rows(self, text):
-        return [{"size": row["size"], "time_us": row["beside"]["ratio"], "wrong": row["out_of_place"]["wrong"] + row["beside"]["wrong"]}
-                for row in json.loads(text)["rows"]]
+        return [{"size": row["size"], "time_us": row["beside"]["ratio"], "wrong": row["out_of_place"]["wrong"] + row["beside"]["wrong"],
+                 "step_ns": row["out_of_place"]["step_ns"]} for row in json.loads(text)["rows"]]
 
 
 def ours(ranks):

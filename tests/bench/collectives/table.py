@@ -74,6 +74,7 @@ def ordered_shares(results, size):
 
 def taken_on(results):
     left_out = f"; left out for another pace: {results['left_out']}" if results["left_out"] else ""
+    left_out += f"; values for a lower clock: {results['slow']}" if results["slow"] else ""
     return f"{results['machine']}; medians of turns: {results['turns']}{left_out}"
 
 

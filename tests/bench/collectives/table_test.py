@@ -15,7 +15,7 @@ SIZE = 1 << 20
 def sums(ranks, shards, share, over_tcp=1):
     samples = [{"peer": contenders.SHARE[transport], "algorithm": "chosen by itself", "values": {SIZE: [value]}}
                for transport, value in (("auto", share), ("tcp", over_tcp))]
-    return {"ranks": ranks, "shards": shards, "machine": "a machine", "turns": 2, "left_out": 0, "sizes": [SIZE], "samples": samples}
+    return {"ranks": ranks, "shards": shards, "machine": "a machine", "turns": 2, "left_out": 0, "slow": 0, "sizes": [SIZE], "samples": samples}
 
 
 class OrderedSums(unittest.TestCase):

@@ -1,5 +1,6 @@
 """Whose turn it is: all contenders measure each of their sizes, twice, and then those that came near their peer's best do it again, until
-each of these has as many turns as are to count. Only turns of one pace count (pace.py): of the pace at which most contenders have some.
+each of these has as many turns as are to count. Only turns of one pace count, of the pace at which most contenders have some, and of these
+only what was measured at the full clock (pace.py).
 """
 import statistics
 
@@ -13,7 +14,7 @@ class Turns:
     def __init__(self, contenders, sizes, wanted):
         self.sizes = {one: one.sizes(sizes) for one in contenders}
         self.wanted = wanted
-        self.taken = []  # (contender, paces before and after, {size: value})
+        self.taken = []  # (contender, paces before and after, {size: value with its step})
 
     def add(self, contender, paces, values):
         self.taken.append((contender, paces, values))
@@ -28,12 +29,20 @@ class Turns:
         return [self.taken[i] for i in max(groups, key=lambda group: (len({self.taken[i][0] for i in group}), len(group)), default=[])]
 
     def samples(self):
-        """Contender -> size -> values, of the turns that count."""
+        """Contender -> size -> values, of the turns that count, at the full clock."""
         found = {one: {size: [] for size in sizes} for one, sizes in self.sizes.items()}
-        for contender, _, values in self.counted():
+        counted = self.counted()
+        longest = pace.longest_step(value.step for _, _, values in counted for value in values.values())
+        for contender, _, values in counted:
             for size, value in values.items():
-                found[contender][size].append(value)
+                if value.step is None or value.step <= longest:
+                    found[contender][size].append(value)
         return found
+
+    def slow(self):
+        """How many values of the turns that count do not, as the clock was lower."""
+        measured = sum(len(values) for _, _, values in self.counted())
+        return measured - sum(len(values) for by_size in self.samples().values() for values in by_size.values())
 
     def next(self):
         """(contender, sizes) that has taken the fewest turns, of these the one whose last one was first; None when each has enough that count."""

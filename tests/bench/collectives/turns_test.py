@@ -5,11 +5,13 @@ import sys
 import unittest
 
 sys.path[:0] = [str(pathlib.Path(__file__).resolve().parent), str(pathlib.Path(__file__).resolve().parents[2] / "support")]
+from contenders import Sample  # noqa: E402
 from testing import main  # noqa: E402
 from turns import Turns  # noqa: E402
 
 NEAR, FAR = [0.04, 0.05], [0.3, 0.4]
 SMALL, LARGE = 4, 1024
+FULL, LOW = 0.9, 1.8  # nanoseconds of a step of arithmetic
 
 
 class Algorithm:
@@ -27,9 +29,9 @@ class TurnsTest(unittest.TestCase):
         self.tree = Algorithm("peer", {SMALL: 2, LARGE: 6})
         self.turns = Turns([self.ours, self.ring, self.tree], [SMALL, LARGE], wanted=3)
 
-    def take(self, paces=NEAR):
+    def take(self, paces=NEAR, low=()):
         contender, sizes = self.turns.next()
-        self.turns.add(contender, paces, {size: contender.times[size] for size in sizes})
+        self.turns.add(contender, paces, {size: Sample(contender.times[size], LOW if size in low else FULL) for size in sizes})
         return contender, sizes
 
     def test_all_take_turns_and_measure_everything_twice(self):
@@ -65,13 +67,32 @@ class TurnsTest(unittest.TestCase):
         for _ in range(3):
             self.take()
         for _ in range(5):
-            self.turns.add(self.ours, FAR, {SMALL: 7, LARGE: 7})
+            self.turns.add(self.ours, FAR, {SMALL: Sample(7, FULL), LARGE: Sample(7, FULL)})
         self.assertEqual(self.turns.samples()[self.ours][SMALL], [1])
 
     def test_of_two_paces_alike_the_faster_one_counts(self):
-        self.turns.add(self.ours, FAR, {SMALL: 7})
-        self.turns.add(self.ours, NEAR, {SMALL: 1})
+        self.turns.add(self.ours, FAR, {SMALL: Sample(7, FULL)})
+        self.turns.add(self.ours, NEAR, {SMALL: Sample(1, FULL)})
         self.assertEqual(self.turns.samples()[self.ours][SMALL], [1])
+
+    def test_what_was_measured_at_a_lower_clock_is_measured_again_and_does_not_count(self):
+        self.take(low=[LARGE])
+        for _ in range(8):
+            self.take()
+        self.assertEqual(self.turns.slow(), 1)
+        self.assertEqual(self.turns.samples()[self.ours], {SMALL: [1, 1, 1], LARGE: [5, 5]})
+        self.assertEqual(self.take(), (self.ours, [LARGE]))
+        self.assertIsNone(self.turns.next())
+
+    def test_a_size_that_was_only_measured_at_a_lower_clock_makes_no_table(self):
+        for _ in range(9):
+            self.take(low=[LARGE] if self.turns.next()[0] is self.ours else [])
+        self.assertEqual(self.turns.least(), 0)
+
+    def test_what_no_clock_matters_to_counts_at_any(self):
+        self.turns.add(self.ring, NEAR, {SMALL: Sample(3)})
+        self.turns.add(self.ours, NEAR, {SMALL: Sample(1, FULL)})
+        self.assertEqual(self.turns.samples()[self.ring][SMALL], [3])
 
     def test_a_size_that_an_algorithm_cannot_do_is_not_asked_of_it(self):
         self.turns = Turns([Algorithm("ours", {SMALL: 1})], [SMALL, LARGE], wanted=1)
@@ -89,7 +110,7 @@ class TurnsTest(unittest.TestCase):
 
     def test_a_table_without_a_number_of_ours_is_none(self):
         self.assertEqual(self.turns.least(), 0)
-        self.turns.add(self.ring, NEAR, self.ring.times)
+        self.turns.add(self.ring, NEAR, {size: Sample(time, FULL) for size, time in self.ring.times.items()})
         self.assertEqual(self.turns.least(), 0)
 
 

@@ -77,10 +77,10 @@ void RunRank(int rank, int ranks, const std::string& algorithm, const std::vecto
     call();
     const auto wrong = static_cast<float>(CountWrong(ranks, values));
     std::fill(values.begin(), values.end(), 0.0f);
-    const auto seconds = static_cast<float>(SecondsOf(point, add, call));
-    figures = {seconds, wrong};
+    const Timed timed = TimeOf(point, add, call);
+    figures = {static_cast<float>(timed.seconds), wrong};
     add();
-    if (rank == 0) Print(point, figures[0] / ranks, figures[1]);
+    if (rank == 0) Print(point, figures[0] / ranks, figures[1], timed.step_ns);
   }
 }
 

@@ -31,10 +31,11 @@ int main(int argc, char** argv) {
     call();
     double figures[2] = {0, static_cast<double>(CountWrong(ranks, values))};
     std::fill(values.begin(), values.end(), 0.0f);
-    figures[0] = SecondsOf(
+    const Timed timed = TimeOf(
         point, [] { MPI_Barrier(MPI_COMM_WORLD); }, call);
+    figures[0] = timed.seconds;
     MPI_Allreduce(MPI_IN_PLACE, figures, 2, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
-    if (rank == 0) Print(point, figures[0] / ranks, figures[1]);
+    if (rank == 0) Print(point, figures[0] / ranks, figures[1], timed.step_ns);
   }
   MPI_Finalize();
   return 0;

@@ -1,8 +1,9 @@
 // What the benchmark's programs have in common: which sizes they measure, how often, and what they
-// print. Every contender is timed by the same loop.
+// print. Every contender is timed by the same loop, and looks how fast the processor is meanwhile.
 #ifndef RINGMASTER_TESTS_BENCH_COLLECTIVES_PROGRAMS_POINTS_H_
 #define RINGMASTER_TESTS_BENCH_COLLECTIVES_PROGRAMS_POINTS_H_
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdio>
@@ -10,6 +11,8 @@
 #include <functional>
 #include <string>
 #include <vector>
+
+#include "runtime/collectives/bench/processor_clock.h"
 
 namespace ringmaster::bench {
 
@@ -53,21 +56,30 @@ inline size_t CountWrong(int ranks, const std::vector<float>& values) {
   return wrong;
 }
 
-// Seconds of one call, after a tenth as many that are not counted. `together` is a barrier.
-inline double SecondsOf(const Point& point, const std::function<void()>& together,
-                        const std::function<void()>& call) {
+struct Timed {
+  double seconds = 0;  // of one call
+  double step_ns = 0;  // StepNanoseconds before or after all calls, whichever is more
+};
+
+// Times calls, after a tenth as many that are not counted. `together` is a barrier.
+inline Timed TimeOf(const Point& point, const std::function<void()>& together,
+                    const std::function<void()>& call) {
+  using collectives::bench::StepNanoseconds;
   for (int i = 0; i <= point.iterations / 10; ++i) call();
+  const double before = StepNanoseconds();
   together();
   const auto start = std::chrono::steady_clock::now();
   for (int i = 0; i < point.iterations; ++i) call();
   const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start;
-  return passed.count() / point.iterations;
+  together();  // another rank may need this one's processor for its last call
+  return {passed.count() / point.iterations, std::max(before, StepNanoseconds())};
 }
 
-// One line for each size. `seconds` is the mean over the ranks, `wrong` their sum.
-inline void Print(const Point& point, double seconds, double wrong) {
-  std::printf("{\"size\":%zu,\"time_us\":%.3f,\"wrong\":%.0f}\n", point.bytes, seconds * 1e6,
-              wrong);
+// One line for each size. `seconds` is the mean over the ranks, `wrong` their sum; `step_ns` may be
+// one rank's.
+inline void Print(const Point& point, double seconds, double wrong, double step_ns) {
+  std::printf("{\"size\":%zu,\"time_us\":%.3f,\"wrong\":%.0f,\"step_ns\":%.4f}\n", point.bytes,
+              seconds * 1e6, wrong, step_ns);
   std::fflush(stdout);
 }
 

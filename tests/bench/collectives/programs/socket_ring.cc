@@ -133,6 +133,7 @@ void Allreduce(Ring& ring, std::vector<float>& values) {
 struct Figures {
   double seconds = 0;
   double wrong = 0;
+  double step_ns = 0;
 };
 
 Figures Measure(Ring& ring, const Point& point) {
@@ -142,9 +143,9 @@ Figures Measure(Ring& ring, const Point& point) {
   const auto wrong = static_cast<double>(CountWrong(ring.ranks, values));
   std::fill(values.begin(), values.end(), 0.0f);
   std::vector<float> one(static_cast<size_t>(ring.ranks));
-  const double seconds = SecondsOf(
+  const Timed timed = TimeOf(
       point, [&] { Allreduce(ring, one); }, [&] { Allreduce(ring, values); });
-  return {seconds, wrong};
+  return {timed.seconds, wrong, timed.step_ns};
 }
 
 }  // namespace
@@ -196,8 +197,9 @@ int main(int argc, char** argv) {
     for (const Figures& one : std::span(figures + i * all, all)) {
       sum.seconds += one.seconds;
       sum.wrong += one.wrong;
+      sum.step_ns = std::max(sum.step_ns, one.step_ns);
     }
-    Print(points[i], sum.seconds / ranks, sum.wrong);
+    Print(points[i], sum.seconds / ranks, sum.wrong, sum.step_ns);
   }
   return 0;
 }
