@@ -32,7 +32,7 @@ inline double StepNanoseconds() {
 }
 
 // How many times as long a step may take as at the fastest for two times to be comparable.
-inline constexpr double kSameClock = 1.1;
+inline constexpr double kSameClock = 1.25;
 
 }  // namespace ringmaster::collectives::bench
 

@@ -8,7 +8,7 @@ import math
 import statistics
 
 SAME = 2.5  # times as long is still the same pace; near and far are four and more apart
-SAME_CLOCK = 1.1  # times as long is still the same clock
+SAME_CLOCK = 1.25  # times as long is still the same clock
 
 
 def is_steady(paces):

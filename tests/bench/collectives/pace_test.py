@@ -26,8 +26,8 @@ class Pace(unittest.TestCase):
         self.assertEqual(groups([NEAR + FAR]), [])
 
     def test_the_full_clock_is_that_beside_the_fastest_quarter_of_the_values(self):
-        self.assertAlmostEqual(longest_step([0.9, 1.8, 0.9, 1.8]), 0.99)
-        self.assertAlmostEqual(longest_step([0.5] + 9 * [0.9]), 0.99, msg="not beside a single one")
+        self.assertAlmostEqual(longest_step([0.8, 1.8, 0.8, 1.8]), 1.0)
+        self.assertAlmostEqual(longest_step([0.5] + 9 * [0.8]), 1.0, msg="not beside a single one")
 
     def test_without_a_clock_every_value_counts(self):
         self.assertEqual(longest_step([None, None]), float("inf"))
