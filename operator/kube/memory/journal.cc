@@ -69,6 +69,17 @@ std::optional<Json> DecodeLine(std::string_view line, std::string& why) {
   return write;
 }
 
+// Whether a line that is not whole ends in a record that is: then it is two, and the newline
+// between them is what was damaged.
+bool EndsInRecord(std::string_view line) {
+  std::string why;
+  for (std::size_t at = line.find(kBeforeChecksum, 1); at != std::string_view::npos;
+       at = line.find(kBeforeChecksum, at + 1)) {
+    if (DecodeLine(line.substr(at), why)) return true;
+  }
+  return false;
+}
+
 absl::StatusOr<std::string> ReadAll(int file, const std::string& path) {
   std::string content;
   std::array<char, 1 << 16> block;
@@ -123,9 +134,9 @@ absl::Status Journal::Replay(const std::function<absl::Status(const Json&)>& rep
     const bool last = newline == std::string::npos || newline + 1 == content.size();
     std::string why = "it has no end";
     std::optional<Json> write;
-    if (newline != std::string::npos)
-      write = DecodeLine({content.data() + start, newline - start}, why);
-    if (!write && !last) {
+    const std::string_view line = std::string_view(content).substr(start, newline - start);
+    if (newline != std::string::npos) write = DecodeLine(line, why);
+    if (!write && (!last || EndsInRecord(line))) {
       return absl::DataLossError(
           fmt::format("{}:{}: the journal is damaged: {}", path_, lines_ + 1, why));
     }

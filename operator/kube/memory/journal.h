@@ -5,7 +5,7 @@
 // The checksum (CRC-32 of ISO-HDLC, as in gzip) covers the bytes of the value of "write". A write
 // is acknowledged only when its line is in the file whole, so a last line that is torn or does not
 // match was never acknowledged: it is dropped and named. A bad line with good ones after it is
-// damage, and the file is refused.
+// damage, also where the newline before the last one is what is bad, and the file is refused.
 //
 // The journal is rewritten whole, atomically (temporary file, fsync, rename, fsync of the folder),
 // when most of its lines describe states that are past.
