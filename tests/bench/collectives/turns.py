@@ -64,7 +64,7 @@ class Turns:
                    if is_near(one, size, samples) or not (values or one.may_fail))
 
     def missing(self):
-        """Those that were never measured at the pace that counts."""
+        """Those that were never measured at the pace and clock that count."""
         return [one for one, sizes in self.samples().items() if not any(sizes.values())]
 
 
