@@ -31,10 +31,9 @@ constexpr int kLargeTries = 4;
 constexpr int kBurst = 8;
 constexpr size_t kLargeBytes = 256 * 1024;
 constexpr size_t kWholeBytes = 1024 * 1024;
-// Of each kind. A connection that has carried little yet takes longer, and a slow one is not to be
-// kept busy for long.
-constexpr size_t kExchanges = 15;
-constexpr size_t kSlowExchanges = 5;
+constexpr size_t kInARow = 5;            // sums of a megabyte
+constexpr size_t kRows = 4;              // of each of two kinds
+constexpr size_t kSlowRows = 1;          // for a slow link is not to be kept busy for long
 constexpr double kSlow = 1e-3;           // for kLargeBytes
 constexpr size_t kCombined = 16 * 1024;  // numbers
 // Ranks that have just started may share a processor for some milliseconds, until the system has
@@ -132,31 +131,39 @@ LinkCost CostOf(const LinkTimes& times) {
   return link;
 }
 
-// By how much a megabyte takes longer in two exchanges of halves than in one of everything. The
-// median, for what counts is how it usually is, but for the first third.
-absl::Status MeasureHalves(Transport& transport, size_t segment_bytes, size_t exchanges,
+// By how much a megabyte takes longer in two exchanges of halves than in one of everything: of each
+// kind the median, for what counts is how it usually is. Several of a kind follow one another, as
+// in training; the first of a row begins as the other kind has left the ranks, and does not count,
+// nor does the first row, over a connection that has carried little yet.
+absl::Status MeasureHalves(Transport& transport, size_t segment_bytes, size_t rows,
                            double* seconds) {
   const Combiner sum{Reduction::kSum, ElementType::kF32};
   const std::vector<float> in(kWholeBytes / sizeof(float));
   std::vector<float> out(in.size());
-  const auto time = [](const auto& exchange) -> absl::StatusOr<double> {
-    const auto start = steady_clock::now();
-    RM_RETURN_IF_ERROR(exchange());
-    return Since(start);
+  std::vector<double> halves, whole;
+  const auto repeat = [&](std::vector<double>& times, const auto& exchange) -> absl::Status {
+    for (size_t i = 0; i < kInARow; ++i) {
+      const auto start = steady_clock::now();
+      RM_RETURN_IF_ERROR(exchange());
+      if (i > 0) times.push_back(Since(start));
+    }
+    return absl::OkStatus();
   };
-  std::vector<double> differences(exchanges);
-  for (double& difference : differences) {
-    RM_ASSIGN_OR_RETURN(const double halves, time([&] {
-                          return DirectAllreduce(transport, sum, in, out, segment_bytes);
-                        }));
-    RM_ASSIGN_OR_RETURN(const double whole,
-                        time([&] { return DoublingAllreduce(transport, sum, in, out); }));
-    difference = halves - whole;
+  const auto median = [](std::vector<double>& times) {
+    const auto middle = times.begin() + std::ssize(times) / 2;
+    std::nth_element(times.begin(), middle, times.end());
+    return *middle;
+  };
+  for (size_t row = 0; row < rows; ++row) {
+    if (row == 1) {
+      halves.clear();
+      whole.clear();
+    }
+    RM_RETURN_IF_ERROR(
+        repeat(halves, [&] { return DirectAllreduce(transport, sum, in, out, segment_bytes); }));
+    RM_RETURN_IF_ERROR(repeat(whole, [&] { return DoublingAllreduce(transport, sum, in, out); }));
   }
-  const auto first = differences.begin() + static_cast<ptrdiff_t>(exchanges / 3);
-  const auto median = first + (differences.end() - first) / 2;
-  std::nth_element(first, median, differences.end());
-  *seconds = *median;
+  *seconds = median(halves) - median(whole);
   return transport.Finish();  // `in` and `out` are sent from until then
 }
 
@@ -228,9 +235,9 @@ absl::Status Communicator::Fit(std::string_view machine) {
   // Through shared memory two ranks see one another's bytes as they come, and lose nothing.
   if (world() == 2 && !shares_memory) {
     const LinkTimes& times = nodes.nodes() == 1 ? measured.within : measured.between;
-    const size_t exchanges = times.large > kSlow ? kSlowExchanges : kExchanges;
+    const size_t rows = times.large > kSlow ? kSlowRows : kRows;
     RM_RETURN_IF_ERROR(Run(operation, [&](Transport& t) {
-      return MeasureHalves(t, segment_bytes(), exchanges, halves.data());
+      return MeasureHalves(t, segment_bytes(), rows, halves.data());
     }));
     // The mean of both: who is late in the one exchange is early in the other.
     RM_RETURN_IF_ERROR(Allreduce(Reduction::kAverage, halves, halves, "links"));
