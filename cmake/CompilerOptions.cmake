@@ -37,6 +37,8 @@ endif()
 
 find_program(CCACHE ccache)
 if(CCACHE)
-  # Paths relative to the tree, so that two checkouts share one cache.
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} CCACHE_NOHASHDIR=1 ${CCACHE})
+  # Paths relative to the tree, so that two checkouts share one cache. What a file depends on is what the compiler itself says: to preprocess it first,
+  # only to look whether no more than comments changed, takes a twentieth of a build with nothing cached.
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} CCACHE_NOHASHDIR=1 CCACHE_DEPEND=1
+    CCACHE_SLOPPINESS=pch_defines,time_macros ${CCACHE})
 endif()
