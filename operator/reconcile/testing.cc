@@ -47,10 +47,11 @@ v1::TrainerConfig MakeTrainer() {
 }
 
 std::size_t PlaceOf(const Observed& observed, int index) {
-  for (std::size_t i = 0; i < observed.pods.size(); ++i) {
-    if (kube::Label(*observed.pods[i], contract::kLabelIndex) == std::to_string(index)) return i;
-  }
-  RM_CHECK(false, "the test has no pod of this index");
+  const auto pod = std::ranges::find_if(observed.pods, [&](const auto& candidate) {
+    return kube::Label(*candidate, contract::kLabelIndex) == std::to_string(index);
+  });
+  RM_CHECK(pod != observed.pods.end(), "the test has no pod of this index");
+  return static_cast<std::size_t>(pod - observed.pods.begin());
 }
 
 }  // namespace
