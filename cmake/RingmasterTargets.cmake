@@ -143,7 +143,7 @@ function(rm_python_tests)
 endfunction()
 
 # What nearly every test includes is compiled once for all that are compiled alike; not in the preset `dev`, where a file says itself what it needs.
-function(rm_compiled_before name)
+function(rm_precompiled_headers name)
   set(file ${CMAKE_BINARY_DIR}/generated/${name}.cc)
   file(CONFIGURE OUTPUT ${file} CONTENT "int main() {}\n" @ONLY)
   add_executable(${name} EXCLUDE_FROM_ALL ${file})  # never run: as a program it is compiled as tests are
@@ -154,8 +154,8 @@ function(rm_compiled_before name)
 endfunction()
 
 if(RINGMASTER_BATCH GREATER 1)
-  rm_compiled_before(rm_test_headers)
-  rm_compiled_before(rm_test_headers_openmp OpenMP::OpenMP_CXX)
+  rm_precompiled_headers(rm_test_headers)
+  rm_precompiled_headers(rm_test_headers_openmp OpenMP::OpenMP_CXX)
 endif()
 
 function(rm_test name)

@@ -18,6 +18,10 @@ constexpr size_t kPage = 4096;
 // two, by which sizes are chosen for): a result that goes through memory twice costs more there.
 constexpr double kTurnBytes = 1024 * 1024;
 
+// LinkCost::halves is of a quarter of this, and is not counted beyond it (of the powers of two):
+// what decides there is memory.
+constexpr double kHalvesBytes = 4 * 1024 * 1024;
+
 // Arrays up to this (of the powers of two, by which sizes are chosen for) are passed on from one
 // level of a schedule to the next in the processors' caches; longer ones go to memory and back.
 constexpr double kCachedBytes = 16 * 1024 * 1024;
@@ -218,6 +222,11 @@ double SecondTurn(const Costs& c) {
   return c.Worst().turn * c.bytes / kTurnBytes;
 }
 
+double OneAtATime(const Costs& c) {
+  if (c.bytes > kHalvesBytes) return 0;
+  return c.Worst().halves * 4 * c.bytes / kHalvesBytes;
+}
+
 double PredictAllreduce(const Costs& c, Algorithm algorithm) {
   const double gamma = c.model.gamma;
   switch (IsDirect(c, algorithm) ? Algorithm::kDirect : algorithm) {
@@ -228,7 +237,7 @@ double PredictAllreduce(const Costs& c, Algorithm algorithm) {
     case Algorithm::kOneShot:
       return OneShot(c);
     case Algorithm::kHalvingDoubling:
-      return HalvingDoubling(c);
+      return HalvingDoubling(c) + OneAtATime(c);
     case Algorithm::kRing:
       return RingHalf(c, gamma) + RingHalf(c, 0);
     case Algorithm::kTree:
@@ -302,7 +311,7 @@ double PredictOrderedSum(const Costs& c, Algorithm algorithm) {
     case Algorithm::kOneShot:
       return OneShot(c) + Kept(c, c.bytes);
     default:
-      return OrderedHalving(c);
+      return OrderedHalving(c) + OneAtATime(c);
   }
 }
 

@@ -146,6 +146,29 @@ TEST(SelectorTest, FourRanksOfANodeAddByHalvesWhatFitsIntoCachesWhereTheyShareNo
   EXPECT_EQ(chosen(one_node, 4 << 20), Algorithm::kDirect) << "memory is shared";
 }
 
+TEST(SelectorTest, FourRanksOfANodeAddByHalvesUpToFourMegabytesWhereThatWasMeasuredToBeQuicker) {
+  CostModel model;
+  model.within = {15e-6, 4e-6, 0.3e-9};
+  model.gamma = 0.04e-9;
+  const NodeMap one_node(std::vector<std::string>(4, "a"));
+  const auto chosen = [&](const NodeMap& nodes, OperationKind kind, size_t bytes) {
+    return Selector(nodes, model, kSegmentBytes, Algorithm::kAuto).For(kind, bytes).algorithm;
+  };
+  for (const OperationKind kind : {OperationKind::kAllreduce, OperationKind::kOrderedSum}) {
+    EXPECT_NE(chosen(one_node, kind, 1 << 20), Algorithm::kHalvingDoubling);
+    model.within.halves = -100e-6;
+    EXPECT_EQ(chosen(one_node, kind, 512 << 10), Algorithm::kHalvingDoubling);
+    EXPECT_EQ(chosen(one_node, kind, 1 << 20), Algorithm::kHalvingDoubling);
+    EXPECT_EQ(chosen(one_node, kind, 4 << 20), Algorithm::kHalvingDoubling);
+    EXPECT_NE(chosen(NodeMap::Apart(4), kind, 1 << 20), Algorithm::kHalvingDoubling);
+    model.within.halves = 100e-6;
+    EXPECT_NE(chosen(one_node, kind, 4 << 20), Algorithm::kHalvingDoubling);
+    model.within.halves = 0;
+  }
+  model.within.halves = -100e-6;
+  EXPECT_EQ(chosen(one_node, OperationKind::kAllreduce, 8 << 20), Algorithm::kRing);
+}
+
 TEST(CostModelTest, WhatASecondExchangeCostsTwoRanksIsNothingAmongMore) {
   CostModel slow;
   slow.within.turn = slow.between.turn = 1;

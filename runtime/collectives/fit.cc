@@ -1,6 +1,7 @@
 // Communicator::Fit: the cost model's numbers of one round, measured by its own ranks.
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <chrono>
 #include <cstddef>
 #include <limits>
@@ -12,12 +13,11 @@
 
 #include "common/status.h"
 #include "runtime/collectives/add.h"
-#include "runtime/collectives/algorithms/direct_reduce.h"
-#include "runtime/collectives/algorithms/doubling.h"
 #include "runtime/collectives/communicator.h"
 #include "runtime/collectives/node_map.h"
 #include "runtime/collectives/operation.h"
 #include "runtime/collectives/pieces.h"
+#include "runtime/collectives/reduce.h"
 #include "runtime/collectives/transport/shm/segment.h"
 
 namespace ringmaster::collectives {
@@ -27,12 +27,14 @@ using std::chrono::steady_clock;
 
 constexpr int kSmallTries = 6;
 constexpr int kSteps = 8;
-constexpr int kLargeTries = 4;
+constexpr int kLargeTries = 2;
+constexpr int kLargeSteps = 4;
+constexpr int kCombiningTries = 4;
 constexpr int kBurst = 8;
 constexpr size_t kLargeBytes = 256 * 1024;
-constexpr size_t kWholeBytes = 1024 * 1024;
-constexpr size_t kInARow = 5;            // sums of a megabyte
-constexpr size_t kRows = 4;              // of each of two kinds
+constexpr size_t kSumBytes = 1024 * 1024;
+constexpr size_t kInARow = 5;            // sums of so much
+constexpr size_t kRows = 4;              // of each of two algorithms
 constexpr size_t kSlowRows = 1;          // for a slow link is not to be kept busy for long
 constexpr double kSlow = 1e-3;           // for kLargeBytes
 constexpr size_t kCombined = 16 * 1024;  // numbers
@@ -113,12 +115,13 @@ absl::Status MeasureRing(Transport& transport, std::span<const int> ranks, LinkT
   std::vector<std::byte> in(kLargeBytes);
   const auto small_out = std::span(out).first(1);
   const auto small_in = std::span(in).first(1);
-  // Several steps, for a single message is often there before this rank asks for it.
+  // Several steps, for a single message is often there before this rank asks for it, a large one
+  // too where ranks share processors.
   RM_ASSIGN_OR_RETURN(times->one,
                       Least(transport, ranks, kSmallTries, kSteps, 1, small_out, small_in));
   RM_ASSIGN_OR_RETURN(times->burst,
                       Least(transport, ranks, kSmallTries, kSteps, kBurst, small_out, small_in));
-  RM_ASSIGN_OR_RETURN(times->large, Least(transport, ranks, kLargeTries, 1, 1, out, in));
+  RM_ASSIGN_OR_RETURN(times->large, Least(transport, ranks, kLargeTries, kLargeSteps, 1, out, in));
   return transport.Finish();  // `out` is sent from until then
 }
 
@@ -131,39 +134,35 @@ LinkCost CostOf(const LinkTimes& times) {
   return link;
 }
 
-// By how much a megabyte takes longer in two exchanges of halves than in one of everything: of each
-// kind the median, for what counts is how it usually is. Several of a kind follow one another, as
-// in training; the first of a row begins as the other kind has left the ranks, and does not count,
-// nor does the first row, over a connection that has carried little yet.
-absl::Status MeasureHalves(Transport& transport, size_t segment_bytes, size_t rows,
-                           double* seconds) {
-  const Combiner sum{Reduction::kSum, ElementType::kF32};
-  const std::vector<float> in(kWholeBytes / sizeof(float));
+// Seconds of an allreduce of a megabyte by each of two algorithms: the median, for what counts is
+// how it usually is. Several by one follow one another, as in training; the first of a row begins
+// as another algorithm has left the ranks, and does not count, nor does the first row, over
+// connections that have carried little yet.
+using TwoAlgorithms = std::array<Algorithm, 2>;
+absl::Status MeasureSums(Transport& transport, const TwoAlgorithms& algorithms,
+                         size_t segment_bytes, size_t rows, std::array<double, 2>& seconds) {
+  const std::vector<float> in(kSumBytes / sizeof(float));
   std::vector<float> out(in.size());
-  std::vector<double> halves, whole;
-  const auto repeat = [&](std::vector<double>& times, const auto& exchange) -> absl::Status {
-    for (size_t i = 0; i < kInARow; ++i) {
-      const auto start = steady_clock::now();
-      RM_RETURN_IF_ERROR(exchange());
-      if (i > 0) times.push_back(Since(start));
-    }
-    return absl::OkStatus();
-  };
-  const auto median = [](std::vector<double>& times) {
-    const auto middle = times.begin() + std::ssize(times) / 2;
-    std::nth_element(times.begin(), middle, times.end());
-    return *middle;
-  };
+  std::array<std::vector<double>, 2> times;
   for (size_t row = 0; row < rows; ++row) {
-    if (row == 1) {
-      halves.clear();
-      whole.clear();
+    for (size_t i = 0; i < algorithms.size(); ++i) {
+      const Method method{.algorithm = algorithms[i],
+                          .segment_bytes = segment_bytes,
+                          .direct_piece_bytes = segment_bytes};
+      if (row == 1) times[i].clear();
+      for (size_t sum = 0; sum < kInARow; ++sum) {
+        const auto start = steady_clock::now();
+        RM_RETURN_IF_ERROR(
+            Allreduce(transport, method, Reduction::kSum, ConstElements(in), Elements(out)));
+        if (sum > 0) times[i].push_back(Since(start));
+      }
     }
-    RM_RETURN_IF_ERROR(
-        repeat(halves, [&] { return DirectAllreduce(transport, sum, in, out, segment_bytes); }));
-    RM_RETURN_IF_ERROR(repeat(whole, [&] { return DoublingAllreduce(transport, sum, in, out); }));
   }
-  *seconds = median(halves) - median(whole);
+  for (size_t i = 0; i < algorithms.size(); ++i) {
+    const auto middle = times[i].begin() + std::ssize(times[i]) / 2;
+    std::nth_element(times[i].begin(), middle, times[i].end());
+    seconds[i] = *middle;
+  }
   return transport.Finish();  // `in` and `out` are sent from until then
 }
 
@@ -172,7 +171,7 @@ double MeasureCombining() {
   const std::vector<float> right(kCombined, 2.0f);
   std::vector<float> sum(kCombined);
   double least = std::numeric_limits<double>::infinity();
-  for (int i = 0; i < kLargeTries; ++i) {
+  for (int i = 0; i < kCombiningTries; ++i) {
     const auto start = steady_clock::now();
     Add(sum.data(), left.data(), right.data(), kCombined);
     least = std::min(least, Since(start));
@@ -231,25 +230,39 @@ absl::Status Communicator::Fit(std::string_view machine) {
   std::array<double, 1> apart = {alone || stats().sharing_peers > 0 ? 0.0 : 1.0};
   RM_RETURN_IF_ERROR(Allreduce(Reduction::kMax, apart, apart, "links"));
   const bool shares_memory = nodes.nodes() < world() && apart[0] == 0;
-  std::array<double, 1> halves{};
-  // Through shared memory two ranks see one another's bytes as they come, and lose nothing.
-  if (world() == 2 && !shares_memory) {
-    const LinkTimes& times = nodes.nodes() == 1 ? measured.within : measured.between;
-    const size_t rows = times.large > kSlow ? kSlowRows : kRows;
-    RM_RETURN_IF_ERROR(Run(operation, [&](Transport& t) {
-      return MeasureHalves(t, segment_bytes(), rows, halves.data());
-    }));
-    // The mean of both: who is late in the one exchange is early in the other.
-    RM_RETURN_IF_ERROR(Allreduce(Reduction::kAverage, halves, halves, "links"));
-  }
   CostModel model;
   if (measured.within.one > 0) model.within = CostOf(measured.within);
   if (measured.between.one > 0) model.between = CostOf(measured.between);
   model.within.again = shares_memory ? CostModel::kReadAgain : 1;
-  LinkCost& link = nodes.nodes() == 1 ? model.within : model.between;
   model.gamma = measured.combining;
-  // Halves pay for one message more, and combine half as much.
-  if (halves[0] != 0) link.turn = halves[0] - link.alpha + model.gamma * kWholeBytes / 2;
+  // What these numbers leave out. (Ranks that share memory see one another's bytes as they come.)
+  const Shape shape = nodes.shape();
+  const bool halves = world() > 2 && shape.nodes == 1 && std::has_single_bit(unsigned(world()));
+  if (!shares_memory && (world() == 2 || halves)) {
+    const auto predicted = [&](Algorithm algorithm) {
+      return Predict(model, OperationKind::kAllreduce, algorithm, kSumBytes, shape,
+                     segment_bytes());
+    };
+    TwoAlgorithms ways = {Algorithm::kDirect, Algorithm::kDoubling};
+    if (halves) {
+      const bool ring = predicted(Algorithm::kRing) < predicted(Algorithm::kDirect);
+      ways = {ring ? Algorithm::kRing : Algorithm::kDirect, Algorithm::kHalvingDoubling};
+    }
+    const LinkTimes& times = shape.nodes == 1 ? measured.within : measured.between;
+    const size_t rows = times.large > kSlow ? kSlowRows : kRows;
+    std::array<double, 2> seconds{};
+    RM_RETURN_IF_ERROR(Run(operation, [&](Transport& t) {
+      return MeasureSums(t, ways, segment_bytes(), rows, seconds);
+    }));
+    // The mean of all ranks: who is late in the one exchange is early in the other.
+    RM_RETURN_IF_ERROR(Allreduce(Reduction::kAverage, seconds, seconds, "links"));
+    const double longer = (seconds[0] - predicted(ways[0])) - (seconds[1] - predicted(ways[1]));
+    LinkCost& link = shape.nodes == 1 ? model.within : model.between;
+    if (halves)
+      link.halves = -longer;
+    else
+      link.turn = longer;
+  }
   selector_ = Selector(nodes, model, selector_.segment_bytes(), selector_.forced());
   return absl::OkStatus();
 }

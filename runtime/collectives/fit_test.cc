@@ -126,10 +126,10 @@ TEST(FitTest, TakesTheFewestTurnsWhereNoTwoRanksShareANode) {
   });
 }
 
-// What two ranks of one machine fitted, on these wires.
-std::vector<LinkCost> LinksOfTwo(testing::Wires wires) {
-  Group group(2, wires);
-  std::vector<LinkCost> links(2);
+// What ranks of one machine fitted, on these wires.
+std::vector<LinkCost> LinksOf(int world, testing::Wires wires) {
+  Group group(world, wires);
+  std::vector<LinkCost> links(static_cast<size_t>(world));
   group.Run([&](Communicator& comm) {
     ASSERT_TRUE(comm.Fit().ok()) << comm.status();
     links[static_cast<size_t>(comm.rank())] = comm.selector().model().within;
@@ -139,10 +139,24 @@ std::vector<LinkCost> LinksOfTwo(testing::Wires wires) {
 
 TEST(FitTest, TwoRanksHoldTheSameOfWhatASecondExchangeCostsOverTheirConnection) {
   for (const testing::Wires wires : {testing::Wires::kTcp, testing::Wires::kTls}) {
-    const auto links = LinksOfTwo(wires);
+    const auto links = LinksOf(2, wires);
     EXPECT_EQ(links[0].turn, links[1].turn);
     EXPECT_NE(links[0].turn, 0) << testing::NameOf(wires);
   }
+}
+
+TEST(FitTest, FourRanksOfANodeHoldTheSameOfWhatHalvesCostOverTheirConnections) {
+  const auto links = LinksOf(4, testing::Wires::kTcp);
+  EXPECT_NE(links[0].halves, 0);
+  for (const LinkCost& link : links) {
+    EXPECT_EQ(link.halves, links[0].halves);
+    EXPECT_EQ(link.turn, 0);
+  }
+}
+
+TEST(FitTest, HalvesCostNothingMoreWhereFoldsOrSharedMemoryDecide) {
+  for (const LinkCost& link : LinksOf(3, testing::Wires::kTcp)) EXPECT_EQ(link.halves, 0);
+  for (const LinkCost& link : LinksOf(4, testing::Wires::kShared)) EXPECT_EQ(link.halves, 0);
 }
 
 // Of the two, only rank 1 shares memory with rank 2, which is in the round.
@@ -162,7 +176,7 @@ TEST(FitTest, TwoRanksOfAGroupMeasureTheSameWhereOneSharesMemoryWithAnotherOutsi
 }
 
 TEST(FitTest, TwoRanksThatShareMemoryLoseNothingBeforeASecondExchange) {
-  for (const LinkCost& link : LinksOfTwo(testing::Wires::kShared)) EXPECT_EQ(link.turn, 0);
+  for (const LinkCost& link : LinksOf(2, testing::Wires::kShared)) EXPECT_EQ(link.turn, 0);
 }
 
 // Of mixed wires rank 2 has none; machines may be several.

@@ -94,8 +94,8 @@ absl::Status RoundRunner::MeasureLinks() {
   RM_RETURN_IF_ERROR(communicator_.Fit());
   const collectives::Selector& selector = communicator_.selector();
   const auto words = [](const collectives::LinkCost& link) {
-    return fmt::format("{:.1f} us, {:.2f} GB/s, {:.1f} us out of step", 1e6 * link.alpha,
-                       1e-9 / link.beta, 1e6 * link.turn);
+    return fmt::format("{:.1f} us, {:.2f} GB/s, {:.1f} us out of step, {:.1f} us by halves",
+                       1e6 * link.alpha, 1e-9 / link.beta, 1e6 * link.turn, 1e6 * link.halves);
   };
   log::Debug("links measured", {{"round", round_.number},
                                 {"nodes", selector.nodes().nodes()},

@@ -46,11 +46,16 @@ std::string Describe(const char* where, const LinkCost& link) {
                                 ? fmt::format(", {:.3f} for each further rank that it is for",
                                               link.again * link.beta * kNano)
                                 : "";
+  const std::string halves =
+      link.halves != 0
+          ? fmt::format(", {:.2f} us {} for a megabyte by halves", std::abs(link.halves) * kMicro,
+                        link.halves > 0 ? "more" : "less")
+          : "";
   return fmt::format(
       "{}: {:.2f} us a message, of which {:.2f} keep the sender busy, and {:.3f} ns "
-      "a byte ({:.1f} Gbit/s){}{}\n",
+      "a byte ({:.1f} Gbit/s){}{}{}\n",
       where, link.alpha * kMicro, link.overhead * kMicro, link.beta * kNano,
-      8 / (link.beta * kNano), turn, again);
+      8 / (link.beta * kNano), turn, again, halves);
 }
 
 nlohmann::ordered_json ToJson(const LinkCost& link) {
@@ -58,7 +63,8 @@ nlohmann::ordered_json ToJson(const LinkCost& link) {
           {"overheadMicroseconds", link.overhead * kMicro},
           {"betaNanosecondsPerByte", link.beta * kNano},
           {"againNanosecondsPerByte", link.again * link.beta * kNano},
-          {"turnMicroseconds", link.turn * kMicro}};
+          {"turnMicroseconds", link.turn * kMicro},
+          {"halvesMicroseconds", link.halves * kMicro}};
 }
 
 }  // namespace

@@ -74,5 +74,17 @@ TEST(ExplainTest, SaysWhatASecondExchangeCostsTwoRanksWhereThatWasMeasured) {
   EXPECT_EQ(nlohmann::json::parse(Json(question))["within"]["turnMicroseconds"], 60.0);
 }
 
+TEST(ExplainTest, SaysWhatHalvesCostANodesRanksWhereThatWasMeasured) {
+  Question question;
+  question.shape = {4, 1};
+  EXPECT_THAT(Table(question), Not(HasSubstr("by halves")));
+  question.model.within.again = 1;
+  question.model.within.halves = -60e-6;
+  EXPECT_THAT(Table(question), HasSubstr("Gbit/s), 60.00 us less for a megabyte by halves"));
+  EXPECT_EQ(nlohmann::json::parse(Json(question))["within"]["halvesMicroseconds"], -60.0);
+  question.model.within.halves = 60e-6;
+  EXPECT_THAT(Table(question), HasSubstr("60.00 us more for a megabyte by halves"));
+}
+
 }  // namespace
 }  // namespace ringmaster::collectives::explain
