@@ -44,7 +44,7 @@ e2e: build ## Install the chart on two real nodes, train, kill, drain. Needs roo
 	@PRESET=$(PRESET) tests/e2e/node/run -j $(JOBS)
 
 .PHONY: cluster
-cluster: ## Build the Kubernetes programs that tests of a real cluster need: about 15 minutes, once.
+cluster: ## Build the Kubernetes programs that tests of a real cluster need: about 5 minutes on two cores, once.
 	@tests/cluster/build
 
 .PHONY: bench-operator

@@ -142,12 +142,15 @@ function(rm_python_tests)
   endforeach()
 endfunction()
 
+# As gRPC's tests are: threads or not changes the standard library's headers.
+set(RINGMASTER_TEST_OPTIONS -O0 -pthread)
+
 # What nearly every test includes is compiled once for all that are compiled alike; not in the preset `dev`, where a file says itself what it needs.
 function(rm_precompiled_headers name)
   set(file ${CMAKE_BINARY_DIR}/generated/${name}.cc)
   file(CONFIGURE OUTPUT ${file} CONTENT "int main() {}\n" @ONLY)
   add_executable(${name} EXCLUDE_FROM_ALL ${file})  # never run: as a program it is compiled as tests are
-  target_compile_options(${name} PRIVATE -O0 -pthread)
+  target_compile_options(${name} PRIVATE ${RINGMASTER_TEST_OPTIONS})
   target_link_libraries(${name} PRIVATE ringmaster_flags ringmaster_links_fast ${ARGN} GTest::gmock)
   target_precompile_headers(${name} PRIVATE <algorithm> <chrono> <cmath> <filesystem> <fstream> <functional> <map> <memory> <optional> <random> <set> <span>
     <string> <string_view> <thread> <utility> <vector> <absl/status/statusor.h> <gmock/gmock.h> <gtest/gtest.h> <nlohmann/json.hpp>)
@@ -170,7 +173,7 @@ function(rm_test name)
   add_executable(${name} EXCLUDE_FROM_ALL ${sources} ${ARG_ALONE})
   target_link_libraries(${name} PRIVATE ringmaster_flags ringmaster_links_fast ${ARG_DEPS} GTest::gmock GTest::gtest_main)
   if(NOT ARG_OPTIMISED)
-    target_compile_options(${name} PRIVATE -O0 -pthread)  # as gRPC's are: threads or not changes the standard library's headers
+    target_compile_options(${name} PRIVATE ${RINGMASTER_TEST_OPTIONS})
     if(RINGMASTER_BATCH GREATER 1)
       rm_compiles_with_openmp(with_openmp ${ARG_DEPS})
       if(with_openmp)

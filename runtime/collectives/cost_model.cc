@@ -18,9 +18,10 @@ constexpr size_t kPage = 4096;
 // two, by which sizes are chosen for): a result that goes through memory twice costs more there.
 constexpr double kTurnBytes = 1024 * 1024;
 
-// LinkCost::halves is of a quarter of this, and is not counted beyond it (of the powers of two):
-// what decides there is memory.
-constexpr double kHalvesBytes = 4 * 1024 * 1024;
+// LinkCost::halves is of so much, and is not counted beyond the other (of the powers of two): what
+// decides there is memory.
+constexpr double kHalvesBytes = 1024 * 1024;
+constexpr double kMostHalvesBytes = 4 * kHalvesBytes;
 
 // Arrays up to this (of the powers of two, by which sizes are chosen for) are passed on from one
 // level of a schedule to the next in the processors' caches; longer ones go to memory and back.
@@ -222,9 +223,11 @@ double SecondTurn(const Costs& c) {
   return c.Worst().turn * c.bytes / kTurnBytes;
 }
 
+// Groups have the numbers of the ranks that they are made of; of one that folds nothing was
+// measured.
 double OneAtATime(const Costs& c) {
-  if (c.bytes > kHalvesBytes) return 0;
-  return c.Worst().halves * 4 * c.bytes / kHalvesBytes;
+  if (!c.is_power() || c.bytes > kMostHalvesBytes) return 0;
+  return c.Worst().halves * c.bytes / kHalvesBytes;
 }
 
 double PredictAllreduce(const Costs& c, Algorithm algorithm) {

@@ -32,9 +32,9 @@ struct LinkCost {
   // What part of beta a byte takes for each further rank which the same is for: in shared memory it
   // is written once, and only read again.
   double again = 1;
-  // By how much a node's ranks' sum of a megabyte over connections takes longer by halves than in
-  // the faster of the direct way and the ring, beside what the other numbers say. Less than nothing
-  // where it is quicker to talk to one rank at a time.
+  // By how much a sum of a megabyte of a node's ranks, a power of two, takes longer by halves over
+  // connections than by the direct way or the ring, whichever would be taken instead, beside what
+  // the other numbers say. Less than nothing where it is quicker to talk to one rank at a time.
   double halves = 0;
 };
 

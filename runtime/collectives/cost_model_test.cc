@@ -169,6 +169,18 @@ TEST(SelectorTest, FourRanksOfANodeAddByHalvesUpToFourMegabytesWhereThatWasMeasu
   EXPECT_EQ(chosen(one_node, OperationKind::kAllreduce, 8 << 20), Algorithm::kRing);
 }
 
+TEST(CostModelTest, WhatHalvesCostRanksOfANodeIsNothingInAGroupThatFolds) {
+  CostModel slow;
+  slow.within.halves = 1;
+  for (const OperationKind kind : {OperationKind::kAllreduce, OperationKind::kOrderedSum}) {
+    const auto predicted = [&](const CostModel& model, int world) {
+      return Predict(model, kind, Algorithm::kHalvingDoubling, 1 << 20, {world, 1}, kSegmentBytes);
+    };
+    EXPECT_NEAR(predicted(slow, 4) - predicted(CostModel(), 4), 1, 1e-9);
+    EXPECT_EQ(predicted(slow, 3), predicted(CostModel(), 3)) << OperationKindName(kind);
+  }
+}
+
 TEST(CostModelTest, WhatASecondExchangeCostsTwoRanksIsNothingAmongMore) {
   CostModel slow;
   slow.within.turn = slow.between.turn = 1;
