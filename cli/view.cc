@@ -83,7 +83,7 @@ std::string HeaderLine(const JobView& job) {
   std::string line = job.name;
   if (!job.model.empty()) line += "  " + job.model;
   if (job.batch > 0) line += fmt::format(" · batch {} {}", job.batch, ShardsText(job));
-  line += fmt::format(" · {} worker{} {}", job.workers, job.workers == 1 ? "" : "s", job.place);
+  line += fmt::format(" · {} {}", WithNoun(job.workers, "worker"), job.place);
   if (job.batch > 0) line += fmt::format(" · seed {}", job.seed);
   return line;
 }

@@ -12,6 +12,10 @@ std::string WithCommas(int64_t number) {
   return digits;
 }
 
+std::string WithNoun(int64_t count, std::string_view noun) {
+  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+}
+
 std::string WithUnit(uint64_t bytes) {
   constexpr double kMega = 1e6, kGiga = 1e9;
   const auto b = static_cast<double>(bytes);

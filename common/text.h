@@ -11,6 +11,9 @@ namespace ringmaster {
 // 9410 -> "9,410".
 std::string WithCommas(int64_t number);
 
+// How many of what: "1 worker", "3 workers".
+std::string WithNoun(int64_t count, std::string_view noun);
+
 // Bytes as "0.10 MB" or "745.20 GB": millions of them, from a billion on billions.
 std::string WithUnit(uint64_t bytes);
 

@@ -13,6 +13,12 @@ TEST(TextTest, ThousandsAreSetApart) {
   EXPECT_EQ(WithCommas(-123), "-123");
 }
 
+TEST(TextTest, OneIsNotSpokenOfAsMany) {
+  EXPECT_EQ(WithNoun(0, "worker"), "0 workers");
+  EXPECT_EQ(WithNoun(1, "worker"), "1 worker");
+  EXPECT_EQ(WithNoun(12, "shard file"), "12 shard files");
+}
+
 TEST(TextTest, BytesAreMillionsAndFromABillionOnBillions) {
   EXPECT_EQ(WithUnit(0), "0.00 MB");
   EXPECT_EQ(WithUnit(100'000), "0.10 MB");

@@ -13,6 +13,7 @@
 #include "cli/submit.h"
 #include "common/clock.h"
 #include "common/status.h"
+#include "common/text.h"
 #include "operator/api/salvage.h"
 #include "operator/kube/object.h"
 #include "operator/reconcile/names.h"
@@ -127,7 +128,7 @@ int Scale(const ClusterFlags& flags, const std::string& name, int workers) {
     RM_ASSIGN_OR_RETURN(const Json job, GetJob(cluster, name));
     RM_RETURN_IF_ERROR(CheckGoesOn(job, "scale"));
     if (Workers(job) == workers) {
-      fmt::print("{} has {} already\n", QualifiedName(name), reconcile::Count(workers, "worker"));
+      fmt::print("{} has {} already\n", QualifiedName(name), WithNoun(workers, "worker"));
       return absl::OkStatus();
     }
     RM_RETURN_IF_ERROR(CheckWorkers(job, workers));
@@ -135,7 +136,7 @@ int Scale(const ClusterFlags& flags, const std::string& name, int workers) {
         cluster.client->Scale(kube::kTrainingJob, {cluster.ns, name}, workers);
     if (!scaled.ok()) return Explain(cluster, scaled, name);
     fmt::print("{} scaled from {} to {}\n", QualifiedName(name), Workers(job),
-               reconcile::Count(workers, "worker"));
+               WithNoun(workers, "worker"));
     return absl::OkStatus();
   });
 }

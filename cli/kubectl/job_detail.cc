@@ -10,6 +10,7 @@
 #include "cli/kubectl/worker_pods.h"
 #include "cli/text.h"
 #include "cli/view.h"
+#include "common/text.h"
 #include "operator/api/salvage.h"
 #include "operator/kube/object.h"
 
@@ -65,7 +66,7 @@ std::string IncidentsTable(const v1::RestartCounts& restarts, Time now) {
 std::string RoundLine(const v1::TrainingJobStatus& status, Time now) {
   std::string line = fmt::format("  round {}", status.round);
   if (const int total = status.restarts ? status.restarts->total : 0; total > 0)
-    line += fmt::format(" · {} restart{}", total, total == 1 ? "" : "s");
+    line += fmt::format(" · {}", WithNoun(total, "restart"));
   if (!status.checkpoints.empty()) {
     const v1::CheckpointStatus& newest = status.checkpoints.front();
     line += fmt::format(" · checkpoint of step {}, {} old", newest.step, Ago(newest.time, now));

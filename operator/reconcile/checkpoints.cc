@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "common/sha256.h"
+#include "common/text.h"
 #include "operator/reconcile/checkpoint_refs.h"
 #include "operator/reconcile/conditions.h"
 #include "operator/reconcile/names.h"
@@ -123,7 +124,7 @@ void Commit(Pass& pass, v1::CheckpointStatus checkpoint) {
                fmt::format("The checkpoint of step {} is complete.", checkpoint.step));
   pass.Note(false, kReasonCheckpointCommitted,
             fmt::format("The checkpoint of step {} is complete: {} in round {}, sha256:{}.",
-                        checkpoint.step, Count(checkpoint.world_size, "shard file"),
+                        checkpoint.step, WithNoun(checkpoint.world_size, "shard file"),
                         checkpoint.round, checkpoint.digest.substr(0, 12)));
   pass.TellMembers(command);
 }

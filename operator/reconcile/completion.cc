@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "common/text.h"
 #include "operator/reconcile/conditions.h"
 #include "operator/reconcile/evaluation_result.h"
 #include "operator/reconcile/names.h"
@@ -118,7 +119,7 @@ void CompleteForeign(Pass& pass) {
   if (!std::all_of(deciding.begin(), deciding.end(), PodSucceeded)) return;
   pass.Succeed(WorkerZeroDecides(pass) ? "Worker 0 has ended with exit code 0."
                                        : fmt::format("All {} have ended with exit code 0.",
-                                                     Count(pass.slots.size(), "worker")));
+                                                     WithNoun(pass.slots.size(), "worker")));
 }
 
 }  // namespace

@@ -24,8 +24,4 @@ std::string NameList(const std::vector<std::string>& names, std::size_t limit) {
   return text;
 }
 
-std::string Count(std::size_t count, const std::string& noun) {
-  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
-}
-
 }  // namespace ringmaster::reconcile

@@ -21,9 +21,6 @@ std::string Selector(const std::string& job);
 // "a, b and 2 more": a list of names for people, of which at most `limit` are written out.
 std::string NameList(const std::vector<std::string>& names, std::size_t limit = 3);
 
-// "1 pod", "3 pods".
-std::string Count(std::size_t count, const std::string& noun);
-
 }  // namespace ringmaster::reconcile
 
 #endif  // RINGMASTER_OPERATOR_RECONCILE_NAMES_H_

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "common/text.h"
 #include "operator/reconcile/conditions.h"
 #include "operator/reconcile/gang.h"
 #include "operator/reconcile/names.h"
@@ -60,7 +61,7 @@ std::string Describe(const std::map<Plight, std::vector<std::string>>& plights, 
     const auto& [plight, names] = *it;
     if (!text.empty()) text += "; ";
     if (plight.urgency > 0) text += plight.reason + ": ";
-    text += fmt::format("{} of {} ({})", names.size(), Count(total, "pod"), NameList(names));
+    text += fmt::format("{} of {} ({})", names.size(), WithNoun(total, "pod"), NameList(names));
     if (!plight.words.empty()) text += (plight.urgency > 0 ? ": " : " ") + plight.words;
   }
   return text;
@@ -92,7 +93,7 @@ bool StandsFromBefore(const Pass& pass) {
 
 void AllRun(Pass& pass) {
   std::string text =
-      fmt::format("{} of {} run.", pass.slots.size(), Count(pass.slots.size(), "pod"));
+      fmt::format("{} of {} run.", pass.slots.size(), WithNoun(pass.slots.size(), "pod"));
   const std::optional<Refusal>& refused = pass.in.refused;
   if (!refused) return Set(pass, true, kReasonPodsRunning, text, /*trouble=*/false);
   Set(pass, true, refused->reason, fmt::format("{} {}", text, refused->words), /*trouble=*/true);

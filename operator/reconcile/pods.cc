@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "common/text.h"
 #include "operator/reconcile/names.h"
 #include "operator/reconcile/ownership.h"
 #include "operator/reconcile/policies.h"
@@ -46,7 +47,7 @@ void ApplyPods(Pass& pass) {
     created.push_back(PodName(pass.name, slot.index, incarnation));
   }
   pass.TellCreated(kReasonPodsCreated,
-                   fmt::format("{}: {}", Count(created.size(), "pod"), NameList(created)));
+                   fmt::format("{}: {}", WithNoun(created.size(), "pod"), NameList(created)));
 }
 
 }  // namespace ringmaster::reconcile

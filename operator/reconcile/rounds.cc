@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "common/text.h"
 #include "operator/reconcile/checkpoint_refs.h"
 #include "operator/reconcile/checkpoints.h"
 #include "operator/reconcile/conditions.h"
@@ -65,7 +66,7 @@ void SayWhoIsMissing(Pass& pass) {
   SetCondition(
       pass, kConditionTraining, false, kReasonWaitingForWorkers,
       fmt::format("{} of {} have joined; waiting for {}.", pass.slots.size() - missing.size(),
-                  Count(pass.slots.size(), "worker"), NameList(missing)));
+                  WithNoun(pass.slots.size(), "worker"), NameList(missing)));
 }
 
 // What the incidents since the last round cost: until the last replacement ran, and from there to
@@ -106,7 +107,7 @@ void FormRound(Pass& pass) {
                                    .address = slot.view->ready->address});
   }
   const std::string text = fmt::format("Round {}: {}{}.", pass.status.round,
-                                       Count(pass.slots.size(), "worker"), Beginning(pass));
+                                       WithNoun(pass.slots.size(), "worker"), Beginning(pass));
   SetCondition(pass, kConditionTraining, true, kReasonRoundStarted, text);
   pass.Note(false, kReasonRoundStarted, text);
   AnnounceRound(pass);

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "common/text.h"
 #include "operator/reconcile/conditions.h"
 #include "operator/reconcile/names.h"
 #include "operator/reconcile/policies.h"
@@ -70,7 +71,7 @@ void ApplyScaling(Pass& pass) {
   if (pass.status.result) return;
   const std::set<int> surplus = Surplus(pass);
   if (surplus.empty()) return;
-  const std::string wanted = Count(pass.slots.size(), "worker") + " wanted";
+  const std::string wanted = WithNoun(pass.slots.size(), "worker") + " wanted";
   const std::string names = Names(pass, surplus);
   if (InRound(pass, surplus) &&
       !ReadyToResize(pass, kReasonScalingDown,

@@ -14,6 +14,7 @@
 #include <nlohmann/json.hpp>
 
 #include "common/contract.h"
+#include "common/text.h"
 #include "operator/kube/object.h"
 #include "operator/reconcile/gang.h"
 #include "operator/reconcile/names.h"
@@ -93,7 +94,7 @@ void Create(Pass& pass, const std::string& name, int members) {
   pass.Add(RecordEvent{.tells_of_writes = true,
                        .reason = kReasonPodGroupCreated,
                        .message = fmt::format("Created pod group {}: {} at once or none.", name,
-                                              Count(members, "pod"))});
+                                              WithNoun(members, "pod"))});
 }
 
 void Resize(Pass& pass, const Json& group, int members) {

@@ -7,6 +7,8 @@
 #include <fstream>
 #include <system_error>
 
+#include "common/boot_id.h"
+
 namespace ringmaster::device {
 namespace {
 
@@ -42,10 +44,7 @@ struct GroupFiles {
 // The kernel's boot, and the mount namespace for what is of a container: processes of one see one
 // control group's files. Empty where either cannot be read.
 std::string BootName(const std::string& root) {
-  std::ifstream in(root + "/proc/sys/kernel/random/boot_id");
-  std::string boot;
-  in >> boot;
-  return boot;
+  return BootId(root).value_or("");
 }
 std::string ContainerName(const std::string& root) {
   std::error_code error;

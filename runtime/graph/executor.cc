@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include "common/status.h"
+#include "common/text.h"
 #include "runtime/device/memory.h"
 #include "runtime/device/pages.h"
 #include "runtime/device/threads.h"
@@ -328,9 +329,10 @@ absl::Status FlatExecutor::Begin(const RunContext& context) {
   RM_RETURN_IF_ERROR(TakeArena());
   if (!ready_) RM_RETURN_IF_ERROR(MakeReady());
   if (samples_ != 0 && static_cast<int64_t>(context.sample_positions.size()) != samples_) {
-    return absl::InvalidArgumentError(fmt::format(
-        "the graph draws random numbers for {} samples, the run context has {} positions", samples_,
-        context.sample_positions.size()));
+    return absl::InvalidArgumentError(
+        fmt::format("the graph draws random numbers for {}, the run context has {}",
+                    WithNoun(samples_, "sample"),
+                    WithNoun(static_cast<int64_t>(context.sample_positions.size()), "position")));
   }
   device::AdoptThreadCount();
   return absl::OkStatus();

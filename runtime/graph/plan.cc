@@ -50,9 +50,9 @@ absl::Status NoteSamples(const Graph& graph, const Node& node, int64_t* samples)
   if (!node.op->random) return absl::OkStatus();
   const int64_t batch = graph.shape(node.inputs[0]).dim(0);
   if (*samples != 0 && *samples != batch) {
-    return absl::InvalidArgumentError(fmt::format(
-        "{} ({}) draws for {} samples, an earlier op for {}: the first axis must be the batch",
-        node.name, node.op->type, batch, *samples));
+    return absl::InvalidArgumentError(
+        fmt::format("{} ({}) draws for {}, an earlier op for {}: the first axis must be the batch",
+                    node.name, node.op->type, WithNoun(batch, "sample"), *samples));
   }
   *samples = batch;
   return absl::OkStatus();

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "common/status.h"
+#include "common/text.h"
 #include "runtime/device/memory.h"
 #include "runtime/graph/autodiff.h"
 #include "runtime/graph/ops.h"
@@ -85,11 +86,11 @@ absl::Status ModelBuilder::CheckLogits(ValueId logits) const {
   if (!options_.independent_labels) wanted.push_back(options_.classes);
   const Shape shape = graph_.shape(logits);
   if (shape == Shape(wanted)) return absl::OkStatus();
-  return absl::InvalidArgumentError(fmt::format(
-      "the network ends with {}, but {} samples of this data need {}: labels of shape {} "
-      "and {} classes",
-      shape.ToString(), options_.batch, Shape(wanted).ToString(), options_.label_shape.ToString(),
-      options_.classes));
+  return absl::InvalidArgumentError(
+      fmt::format("the network ends with {}, but {} of this data need {}: labels of shape {} "
+                  "and {} classes",
+                  shape.ToString(), WithNoun(options_.batch, "sample"), Shape(wanted).ToString(),
+                  options_.label_shape.ToString(), options_.classes));
 }
 
 absl::Status ModelBuilder::Differentiate(ValueId loss) {

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "common/status.h"
+#include "common/text.h"
 #include "proto/ringmaster/training/v1alpha1/trainer.api.h"
 #include "runtime/collectives/compression/top_k.h"
 
@@ -73,8 +74,8 @@ absl::StatusOr<std::unique_ptr<GradientSum>> GradientSum::Create(const GradientS
   const int parts = options.shards == 0 ? world : options.shards;
   if (parts > options.batch || world > parts) {
     return absl::InvalidArgumentError(
-        fmt::format("a batch of {} samples in {} shards cannot be shared by {} workers",
-                    options.batch, parts, world));
+        fmt::format("a batch of {} in {} cannot be shared by {}", WithNoun(options.batch, "sample"),
+                    WithNoun(parts, "shard"), WithNoun(world, "worker")));
   }
   if (const auto& top_k = options.config->top_k; top_k && !out.empty()) {
     RM_RETURN_IF_ERROR(

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "common/status.h"
+#include "common/text.h"
 #include "proto/ringmaster/training/v1alpha1/metric.h"
 #include "runtime/train/metadata.h"
 
@@ -81,7 +82,7 @@ std::string Improvement::WhyItStops() const {
   const double delta = early_stop_ ? early_stop_->min_delta : 0;
   std::string text = fmt::format("the {} has not {}", InWords(metric_), verb);
   if (delta > 0) text += fmt::format(" by more than {:g}", delta);
-  text += fmt::format(" in {} evaluation{}", stale_, stale_ == 1 ? "" : "s");
+  text += fmt::format(" in {}", WithNoun(stale_, "evaluation"));
   if (progress_) text += fmt::format(", since step {} ({:.4g})", progress_->step, progress_->value);
   return text;
 }

@@ -23,9 +23,8 @@ constexpr int kTracedSteps = 3;
 std::string Heading(const Workload& workload) {
   std::string text = fmt::format("{}: batch {}", workload.Describe(), workload.batch());
   if (const int shards = workload.config().batch.shards.value_or(0); shards > 0)
-    text += fmt::format(" in {} shard{}", shards, shards == 1 ? "" : "s");
-  const int threads = device::ThreadCount();
-  return text + fmt::format(", {} thread{}", threads, threads == 1 ? "" : "s");
+    text += fmt::format(" in {}", WithNoun(shards, "shard"));
+  return text + fmt::format(", {}", WithNoun(device::ThreadCount(), "thread"));
 }
 
 std::string Text(const Workload& workload, const StepProfile& profile) {

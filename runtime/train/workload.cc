@@ -94,11 +94,11 @@ bool HasSumsOverShards(const graph::Graph& graph) {
 
 // What memory is for.
 std::string ShardsAtOnce(int together, int64_t samples) {
-  if (together == 1) return fmt::format("a shard of {} samples", samples);
+  if (together == 1) return fmt::format("a shard of {}", WithNoun(samples, "sample"));
   return fmt::format(
-      "each of {} shards of {} samples, which synchronised batch norm has this worker compute at "
+      "each of {} shards of {}, which synchronised batch norm has this worker compute at "
       "once",
-      together, samples);
+      together, WithNoun(samples, "sample"));
 }
 
 }  // namespace
@@ -272,15 +272,16 @@ absl::Status Workload::CheckMemory(const graph::Requirements& step, const device
   const bool ever = least <= static_cast<size_t>(room.most) || !HasShards(*config_);
   std::string message = fmt::format(
       "the model needs at least {} of memory, {}: {} for weights and gradients of {} "
-      "parameters, {} for what the optimizer keeps, {} for evaluating {} samples at once, {} for "
-      "the values of a shard of {} samples, the largest of which is {}, {}; {}",
+      "parameters, {} for what the optimizer keeps, {} for evaluating {} at once, {} for "
+      "the values of a shard of {}, the largest of which is {}, {}; {}",
       WithUnit(least),
       ever ? fmt::format("{} are available", WithUnit(static_cast<size_t>(room.available)))
            : fmt::format("its container has a limit of {}",
                          WithUnit(static_cast<size_t>(room.most))),
       WithUnit(parameters), WithCommas(layout_.ParameterCount()), WithUnit(optimizer),
-      WithUnit(evaluation_bytes_), std::min<int64_t>(evaluated_at_once_, held_out().size()),
-      WithUnit(step.arena_bytes), layout_.inputs.shape.dim(0), step.largest,
+      WithUnit(evaluation_bytes_),
+      WithNoun(std::min<int64_t>(evaluated_at_once_, held_out().size()), "sample"),
+      WithUnit(step.arena_bytes), WithNoun(layout_.inputs.shape.dim(0), "sample"), step.largest,
       WithUnit(step.largest_bytes), advice);
   return ever ? absl::ResourceExhaustedError(message) : absl::InvalidArgumentError(message);
 }

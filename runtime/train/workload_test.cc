@@ -40,6 +40,12 @@ TEST(WorkloadTest, AModelThatFitsTheMemoryIsTaken) {
   EXPECT_TRUE(Check(DigitsJob(), kEnough).ok());
 }
 
+TEST(WorkloadTest, AShardOfOneSampleIsNotSpokenOfAsMany) {
+  DigitsJob job;
+  job.config.trainer.batch.shards = job.config.trainer.batch.size;
+  EXPECT_THAT(Message(Check(job, 100'000)), HasSubstr("the values of a shard of 1 sample, the "));
+}
+
 TEST(WorkloadTest, AModelTooLargeForTheMemoryIsRefusedWithThePlansNumbers) {
   const absl::Status status = Check(DigitsJob(), 100'000);
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);

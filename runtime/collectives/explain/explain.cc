@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "common/text.h"
 #include "runtime/collectives/selector.h"
 
 namespace ringmaster::collectives::explain {
@@ -78,8 +79,8 @@ std::string NameOf(OperationKind kind) {
 std::string Table(const Question& q) {
   const Selector selector = SelectorOf(q);
   std::string text = fmt::format(
-      "{}, {} rank{} on {} node{}; {}{}\n", NameOf(q.kind), q.shape.world,
-      q.shape.world == 1 ? "" : "s", q.shape.nodes, q.shape.nodes == 1 ? "" : "s", q.source,
+      "{}, {} on {}; {}{}\n", NameOf(q.kind), WithNoun(q.shape.world, "rank"),
+      WithNoun(q.shape.nodes, "node"), q.source,
       q.forced == Algorithm::kAuto ? "" : fmt::format("; forced: {}", NameOf(q.forced)));
   text += Describe("within a node", q.model.within);
   if (q.shape.nodes > 1) text += Describe("between nodes", q.model.between);

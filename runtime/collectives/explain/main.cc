@@ -13,6 +13,7 @@
 #include "common/contract.h"
 #include "common/env.h"
 #include "common/status.h"
+#include "common/text.h"
 #include "runtime/collectives/communicator.h"
 #include "runtime/collectives/explain/explain.h"
 #include "runtime/collectives/local/processes.h"
@@ -106,9 +107,9 @@ int Measure(Flags& flags, const std::vector<std::string>& arguments) {
   const int ranks = flags.question.shape.per_node();
   if (ranks < 2 || ranks > kMostMeasured) {
     return Fail(
-        fmt::format("--measure: a node of {} rank{}; of 2 to {} the links can be measured "
+        fmt::format("--measure: a node of {}; of 2 to {} the links can be measured "
                     "on this machine",
-                    ranks, ranks == 1 ? "" : "s", kMostMeasured));
+                    WithNoun(ranks, "rank"), kMostMeasured));
   }
   if (flags.rank != kNoRank) {
     const absl::Status status = RunRank(flags, ranks);

@@ -6,8 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "common/boot_id.h"
 #include "common/env.h"
-#include "common/file.h"
 #include "runtime/collectives/nccl/device.h"
 #include "runtime/collectives/nccl/nccl.h"
 #include "runtime/collectives/nccl/nccl_accelerator.h"
@@ -31,8 +31,7 @@ absl::StatusOr<RankFacts> FindOutFacts() {
   RM_RETURN_IF_ERROR(vendor->Check(vendor->ncclGetVersion(&version), "ncclGetVersion"));
   facts.version = VersionText(version);
   // Containers of one machine have the same one, and see the same places on its bus.
-  RM_ASSIGN_OR_RETURN(facts.machine, ReadFile("/proc/sys/kernel/random/boot_id"));
-  facts.machine.resize(facts.machine.find_last_not_of('\n') + 1);
+  RM_ASSIGN_OR_RETURN(facts.machine, BootId());
   facts.may_share = MayShareDevices() && version >= kSharingVersion;
   int devices = 0;
   RM_RETURN_IF_ERROR(vendor->Check(vendor->cuDeviceGetCount(&devices), "cuDeviceGetCount"));

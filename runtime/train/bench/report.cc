@@ -12,7 +12,7 @@ namespace {
 std::string Heading(const Options& options) {
   std::string text = fmt::format("{}: batch {}", options.model, options.batch);
   if (options.shards != 1) text += fmt::format(" in {} shards", options.shards);
-  return text + fmt::format(", f32, {} thread{}", options.threads, options.threads == 1 ? "" : "s");
+  return text + fmt::format(", f32, {}", WithNoun(options.threads, "thread"));
 }
 
 std::string OnCores(const Result& result) {

@@ -11,6 +11,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
+#include "common/boot_id.h"
 #include "common/sha256.h"
 #include "common/status.h"
 
@@ -109,10 +110,10 @@ void SweepAbandoned() {
 }
 
 std::string MachineId() {
-  const auto id = ReadFile("/proc/sys/kernel/random/boot_id");
+  const auto id = BootId();
   struct stat network {};
   if (!id.ok() || stat("/proc/thread-self/ns/net", &network) != 0) return "";
-  return fmt::format("{}/{}", id->substr(0, id->find('\n')), network.st_ino);
+  return fmt::format("{}/{}", *id, network.st_ino);
 }
 
 }  // namespace ringmaster::collectives::shm
