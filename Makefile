@@ -88,6 +88,8 @@ images: build ## Build the container images, with buildah, podman or docker; ima
 	@BIN=$(BIN) images/build.sh
 
 .PHONY: asan
+# The slow ones wait much for processes of their own.
+asan: export TEST_JOBS := $(shell expr $(JOBS) + 2)
 asan: ## Run the tests under AddressSanitizer and UndefinedBehaviorSanitizer.
 	@$(MAKE) test PRESET=asan
 

@@ -2,7 +2,8 @@
 #
 #   rm_library(NAME SRCS a.cc ... [ALONE b.cc ...] DEPS public_dep ... PRIVATE_DEPS private_dep ...)
 #   rm_binary(NAME SRCS main.cc ... DEPS ...)
-#   rm_test(NAME [NARROW_TOO] [OPTIMISED] SRCS foo_test.cc ... [ALONE bar_test.cc ...] DEPS ... LABELS unit|multiproc|conformance|e2e [threads] [cluster] [alone] [TIMEOUT seconds])
+#   rm_test(NAME [NARROW_TOO] [OPTIMISED] [SANITIZED_AS_ONE] SRCS foo_test.cc ... [ALONE bar_test.cc ...] DEPS ...
+#           LABELS unit|multiproc|conformance|e2e [threads] [cluster] [alone] [TIMEOUT seconds])
 #   rm_python_tests(FILES foo_test.py ... LABELS ... [TIMEOUT seconds] [LAUNCHER command ...])   one CTest per method of unittest files that
 #       know --list; LAUNCHER runs what follows it
 #
@@ -16,6 +17,8 @@
 # NARROW_TOO says that the tests run once more (Narrow/...) with kernels for processors without AVX-512.
 # OPTIMISED says that the tests compute so much themselves that they are to be compiled as what they test is. The others are not: a third of what
 # compiling them takes would go into making them fast.
+# SANITIZED_AS_ONE says that the program has hundreds of tests most of which take less than starting it does under a sanitizer: CTest has it as one
+# test there. Its output names what fails, and --gtest_filter runs one by hand.
 # Where RINGMASTER_BATCH says so, SRCS are compiled several at once; ALONE holds what has options of its own, or names that clash with theirs.
 include(GoogleTest)
 
@@ -161,8 +164,27 @@ if(RINGMASTER_BATCH GREATER 1)
   rm_precompiled_headers(rm_test_headers_openmp OpenMP::OpenMP_CXX)
 endif()
 
+# Tells CTest of each of a program's tests, under a name that begins with the prefix.
+function(rm_list_tests name prefix properties)
+  string(MAKE_C_IDENTIFIER "${name}_${prefix}TESTS" tests)
+  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST WORKING_DIRECTORY ${CMAKE_SOURCE_DIR} TEST_PREFIX "${prefix}" TEST_LIST ${tests})
+  # Discovery flattens a property that is a list, so the properties are set by a script of ours that CTest runs after it.
+  set(script ${CMAKE_CURRENT_BINARY_DIR}/${tests}.cmake)
+  file(WRITE ${script} "if(${tests})
+  set_tests_properties(\${${tests}} PROPERTIES ${properties})
+endif()
+")
+  set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${script})
+endfunction()
+
+# Tells CTest of a program as one test.
+function(rm_list_program name prefix properties)
+  add_test(NAME ${prefix}${name} COMMAND ${name} --gtest_brief=1 WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+  cmake_language(EVAL CODE "set_tests_properties(${prefix}${name} PROPERTIES ${properties})")
+endfunction()
+
 function(rm_test name)
-  cmake_parse_arguments(ARG "NARROW_TOO;OPTIMISED" "TIMEOUT" "SRCS;ALONE;DEPS;LABELS" ${ARGN})
+  cmake_parse_arguments(ARG "NARROW_TOO;OPTIMISED;SANITIZED_AS_ONE" "TIMEOUT" "SRCS;ALONE;DEPS;LABELS" ${ARGN})
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 120)
   endif()
@@ -188,21 +210,14 @@ function(rm_test name)
   if("threads" IN_LIST ARG_LABELS)
     add_dependencies(threads_tests ${name})
   endif()
-  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
-  # Discovery flattens a property that is a list, so the properties are set by a script of ours that CTest runs after it.
-  set(script ${CMAKE_CURRENT_BINARY_DIR}/${name}_properties.cmake)
   rm_test_properties(properties "${ARG_LABELS}" ${ARG_TIMEOUT})
-  file(WRITE ${script} "if(${name}_TESTS)
-  set_tests_properties(\${${name}_TESTS} PROPERTIES ${properties})
-endif()
-")
-  if(ARG_NARROW_TOO)
-    gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST WORKING_DIRECTORY ${CMAKE_SOURCE_DIR} TEST_PREFIX Narrow/ TEST_LIST ${name}_NARROW_TESTS)
-    string(REPLACE "ENVIRONMENT \"" "ENVIRONMENT \"RINGMASTER_MAX_VECTORS=avx2;" properties "${properties}")
-    file(APPEND ${script} "if(${name}_NARROW_TESTS)
-  set_tests_properties(\${${name}_NARROW_TESTS} PROPERTIES ${properties})
-endif()
-")
+  set(list_tests rm_list_tests)
+  if(RINGMASTER_SANITIZE AND ARG_SANITIZED_AS_ONE)
+    set(list_tests rm_list_program)
   endif()
-  set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${script})
+  cmake_language(CALL ${list_tests} ${name} "" "${properties}")
+  if(ARG_NARROW_TOO)
+    string(REPLACE "ENVIRONMENT \"" "ENVIRONMENT \"RINGMASTER_MAX_VECTORS=avx2;" properties "${properties}")
+    cmake_language(CALL ${list_tests} ${name} Narrow/ "${properties}")
+  endif()
 endfunction()
