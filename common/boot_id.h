@@ -2,15 +2,15 @@
 #ifndef RINGMASTER_COMMON_BOOT_ID_H_
 #define RINGMASTER_COMMON_BOOT_ID_H_
 
-#include <filesystem>
 #include <string>
 
 #include "absl/status/statusor.h"
 
 namespace ringmaster {
 
-// Reads a file of /proc. kNotFound where that has none. The argument is for tests.
-absl::StatusOr<std::string> BootId(const std::filesystem::path& root = "/");
+// Reads a file of /proc. kNotFound where that has none. `root` is where the file system begins, for
+// tests.
+absl::StatusOr<std::string> BootId(const std::string& root = "");
 
 }  // namespace ringmaster
 

@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include "common/boot_id.h"
 #include "common/temporary_folder.h"
 
 namespace ringmaster::device {
@@ -79,6 +80,16 @@ TEST_F(AvailableMemoryTest, IsNeverMoreThanTheControlGroupsLimit) {
   Write("/sys/fs/cgroup/memory.current", "300000\n");
   EXPECT_EQ(FindMemoryRoom(root())->available, 200'000);
   EXPECT_EQ(FindMemoryRoom(root())->most, 500'000);
+}
+
+TEST_F(AvailableMemoryTest, ThisMachinesBearsTheNameOfItsBoot) {
+  const std::vector<MemoryPool> pools = MemoryPools();
+  ASSERT_FALSE(pools.empty());
+  const absl::StatusOr<std::string> boot = BootId();
+  ASSERT_TRUE(boot.ok()) << boot.status();
+  EXPECT_EQ(pools[0].owner, "machine");
+  EXPECT_EQ(pools[0].name, *boot);
+  EXPECT_EQ(pools[0].name.size(), 36U);  // a UUID
 }
 
 TEST_F(AvailableMemoryTest, NamesTheMachineByItsBootAndTheContainerByItsMountsToo) {
