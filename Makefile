@@ -88,7 +88,7 @@ images: build ## Build the container images, with buildah, podman or docker; ima
 	@BIN=$(BIN) images/build.sh
 
 .PHONY: asan
-# The slow ones wait much for processes of their own.
+# The slow tests wait for processes of their own and leave a third of the cores idle where one test more than cores runs.
 asan: export TEST_JOBS := $(shell expr $(JOBS) + 2)
 asan: ## Run the tests under AddressSanitizer and UndefinedBehaviorSanitizer.
 	@$(MAKE) test PRESET=asan

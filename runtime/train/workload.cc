@@ -96,8 +96,7 @@ bool HasSumsOverShards(const graph::Graph& graph) {
 std::string ShardsAtOnce(int together, int64_t samples) {
   if (together == 1) return fmt::format("a shard of {}", WithNoun(samples, "sample"));
   return fmt::format(
-      "each of {} shards of {}, which synchronised batch norm has this worker compute at "
-      "once",
+      "each of {} shards of {}, which synchronised batch norm has this worker compute at once",
       together, WithNoun(samples, "sample"));
 }
 
