@@ -49,11 +49,12 @@ struct FaultCase {
   std::string Name(int rank) const;
 };
 
-// How long arrays and their pieces are, and what of them fits between two ranks that share memory;
-// 0: as much as usual. And which calls are played; none: all.
+// How long arrays and their pieces are, and what of them fits between two ranks that share memory:
+// all of it, in less than usual, as memory is made anew in every round. And which calls are played;
+// none: all.
 struct FaultLoad {
   size_t count = kCallCount;
-  size_t shared_memory_bytes = 0;
+  size_t shared_memory_bytes = 64 * 1024;
   size_t segment_bytes = kCallSegmentBytes;
   std::vector<std::string> names{};
   int at_once = kAtOnce;  // cases

@@ -15,7 +15,7 @@ namespace {
 
 using std::chrono::steady_clock;
 
-constexpr size_t kMostHeld = 64 * 1024;
+constexpr size_t kGulpBytes = 64 * 1024;
 constexpr int kRelayAddress = 99;  // of LoopbackAddress; far from any rank's
 
 void ResetOnClose(int fd) {
@@ -136,6 +136,7 @@ void Relay::ResetAll() {
 
 void Relay::Loop() {
   std::vector<pollfd> polled;
+  gulp_.resize(kGulpBytes);
   while (true) {
     polled.assign({{wake_.fd(), POLLIN, 0}});
     int timeout_ms = -1;
@@ -212,10 +213,9 @@ bool Relay::MoveOneWay(Connection& connection, int from, SteadyTime now) {
   const int source = connection.ends[from].get();
   const int sink = connection.ends[1 - from].get();
   if (direction.held.empty() && !direction.ended) {
-    direction.held.resize(kMostHeld);
-    const ssize_t got = recv(source, direction.held.data(), kMostHeld, 0);
+    const ssize_t got = recv(source, gulp_.data(), gulp_.size(), 0);
     const bool later = got < 0 && (errno == EAGAIN || errno == EINTR);
-    direction.held.resize(got > 0 ? static_cast<size_t>(got) : 0);
+    if (got > 0) direction.held.assign(gulp_.begin(), gulp_.begin() + got);
     direction.ended = got <= 0 && !later;
     if (garbles_) {
       for (std::byte& byte : direction.held) byte ^= std::byte{0xA5};

@@ -108,6 +108,7 @@ class Relay {
   bool garbles_ = false;
   bool records_ = false;
   std::string recorded_;
+  std::vector<std::byte> gulp_;  // what a connection says at once; made and looked at by Loop alone
   std::thread thread_;
 };
 

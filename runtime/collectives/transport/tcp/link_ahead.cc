@@ -24,16 +24,16 @@ absl::Status Link::ReadAhead(SteadyTime now) {
   taken_ = 0;
   const size_t gulp_ends = ahead_.size() + kAheadGulpBytes;
   while ((may_read_ahead() && ahead_.size() < gulp_ends) || (!leaves_ && Finds(POLLRDHUP))) {
-    const size_t before = ahead_.size();
-    size_t done = before;
+    std::byte read[kReadBytes];
+    size_t done = 0;
+    const IoState state = ReceiveFromSocket(read, &done, now);
+    const int error = errno;
     // All at once, as growing moves what is there: of megabytes that is long for who is to hear an
     // abort. Not for what is read in one step, as most is.
-    if (before > 0 && before + kReadBytes > ahead_.capacity())
-      ahead_.reserve(std::max(before + kReadBytes, kMostAheadBytes + kReadBytes));
-    ahead_.resize(before + kReadBytes);
-    const IoState state = ReceiveFromSocket(ahead_, &done, now);
-    const int error = errno;
-    ahead_.resize(done);
+    const size_t size = ahead_.size() + done;
+    if (!ahead_.empty() && size > ahead_.capacity())
+      ahead_.reserve(std::max(size, kMostAheadBytes + kReadBytes));
+    ahead_.insert(ahead_.end(), read, read + done);
     // What the peer said last tells more than that it is gone.
     RM_RETURN_IF_ERROR(ScanAhead());
     if (state == IoState::kWouldBlock || leaves_) return absl::OkStatus();
